@@ -1,0 +1,152 @@
+"""The messages of the wire: their JSON text, both ways, and what is refused."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import pytest
+
+from openenv_gym import messages
+from openenv_gym.errors import ProtocolError, ValueMappingError
+from openenv_gym.messages import decode_json, decode_reply, encode_json
+
+NAN = math.nan
+
+
+def cyclic(kind: str) -> Any:
+    if kind == "list":
+        items: list[Any] = [1]
+        items.append(items)
+        return items
+    mapping: dict[str, Any] = {"a": None}
+    mapping["self"] = [mapping]
+    return mapping
+
+
+def test_a_request_carries_its_type_first_and_leaves_defaults_out() -> None:
+    assert encode_json(messages.Reset(data={"seed": 3})) == b'{"type":"reset","data":{"seed":3}}'
+    assert encode_json(messages.State()) == b'{"type":"state"}'
+    assert encode_json(messages.Open()) == b'{"type":"x-open"}'
+    assert encode_json(messages.Step(data={"action": 1}, id=7)) == b'{"type":"step","data":{"action":1},"id":7}'
+
+
+def test_every_request_is_listed_by_its_type() -> None:
+    assert set(messages.REQUEST_TYPES) == {
+        "reset",
+        "step",
+        "state",
+        "close",
+        "mcp",
+        "x-open",
+        "x-render",
+        "x-call",
+        "x-get_attr",
+    }
+    for tag, kind in messages.REQUEST_TYPES.items():
+        assert kind.extension is tag.startswith("x-")
+
+
+def test_messages_are_frozen() -> None:
+    with pytest.raises(AttributeError):
+        messages.State().id = 3  # type: ignore[misc]
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        (
+            b'{"type":"observation","data":{"observation":{"obs":1},"reward":null,"done":false}}',
+            messages.ObservationReply,
+        ),
+        (b'{"type":"state","data":{"step_count":0}}', messages.StateReply),
+        (b'{"type":"mcp","data":{}}', messages.McpReply),
+        (b'{"type":"error","data":{"message":"m","code":"C"},"extra":1}', messages.ErrorReply),
+        (b'{"type":"x-open","data":{"session_id":"s","schema":{},"metadata":{}}}', messages.OpenReply),
+        (b'{"type":"x-render","data":{"value":null}}', messages.RenderReply),
+        (b'{"type":"x-call","data":{"value":1},"id":"a"}', messages.CallReply),
+        (b'{"type":"x-get_attr","data":{"value":1}}', messages.GetAttrReply),
+    ],
+)
+def test_a_reply_is_told_by_its_type(text: bytes, kind: type[messages.Reply]) -> None:
+    assert type(decode_reply(text)) is kind
+
+
+def test_a_reward_keeps_its_json_type() -> None:
+    for reward in (True, 1, 1.0, None):
+        reply = decode_reply(encode_json({"type": "observation", "data": {"observation": {}, "reward": reward}}))
+        assert isinstance(reply, messages.ObservationReply)
+        assert type(reply.data.reward) is type(reward)
+        assert reply.data.metadata is msgspec.UNSET
+
+
+@pytest.mark.parametrize("text", [b"", b"[1", b"NaN", b"[Infinity]", b'"\\ud800"', b"\xff", b"[" * 100_000, "[\ud800]"])
+def test_text_that_is_not_json_is_refused_with_its_start(text: bytes | str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        decode_json(text)
+    assert caught.value.received is not None
+    assert len(caught.value.received) <= 200
+    caught.value.received.encode()
+
+
+@pytest.mark.parametrize(
+    "text", [b"{}", b"3", b'{"type":"nonsense","data":{}}', b'{"type":"state"}', b"[" * 100_000, "\ud800"]
+)
+def test_a_reply_that_no_server_may_send_is_refused_with_its_start(text: bytes | str) -> None:
+    with pytest.raises(ProtocolError) as caught:
+        decode_reply(text)
+    assert caught.value.received is not None
+
+
+@pytest.mark.parametrize(
+    "value", [0.0, -0.0, 5e-324, 1.7976931348623157e308, 0.1, 2**64 - 1, -(2**63), 2**200, "é🚀", [], {}, None]
+)
+def test_a_json_value_survives_its_text(value: Any) -> None:
+    back: Any = decode_json(encode_json({"v": [value]}))
+    assert repr(back["v"][0]) == repr(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        (NAN, "$"),
+        ([1.0, -math.inf], "$[1]"),
+        ({"a": {"b": (0, {"c": NAN})}}, "$.a.b[1].c"),
+        ([[1, 2], ["x", None], [True, math.inf]], "$[2][1]"),
+        ({NAN}, "$[0]"),
+        (messages.Step(data={"action": [NAN]}), "$.data.action[0]"),
+        ({"a": [1e308, 1e308], "b": NAN, "c": None}, "$.b"),
+        ([object()], "$[0]"),
+        ({"a": ["x", "\ud800"]}, "$.a[1]"),
+        ({(1, 2): 3}, "$"),
+        ({"a": {1j}}, "$.a"),
+        (messages.Reset(data={"options": {"f": len}}), "$.data.options.f"),
+    ],
+)
+def test_a_value_without_json_is_refused_with_its_path(value: Any, path: str) -> None:
+    with pytest.raises(ValueMappingError) as caught:
+        encode_json(value)
+    assert caught.value.path == path
+
+
+def test_nulls_and_finite_numbers_whose_sum_overflows_are_written() -> None:
+    assert encode_json({"a": None, "b": [1e308, 1e308]}) == b'{"a":null,"b":[1e308,1e308]}'
+    assert (
+        encode_json({"a": "null", "b": [[1, 2], [0.5]], "c": (1.5, None)})
+        == b'{"a":"null","b":[[1,2],[0.5]],"c":[1.5,null]}'
+    )
+
+
+@pytest.mark.parametrize("kind", ["list", "dict"])
+def test_a_value_that_holds_itself_is_refused_and_the_search_ends(kind: str) -> None:
+    with pytest.raises(ValueMappingError) as caught:
+        encode_json(cyclic(kind))
+    assert caught.value.path == "$"
+
+
+def test_the_search_for_a_fault_ends_on_cycles() -> None:
+    value = cyclic("list")
+    value.append(object())
+    assert messages._find(value, messages._has_no_json_form) == "$[2]"
+    assert messages._find(cyclic("dict"), messages._is_not_finite) is None
