@@ -1,0 +1,60 @@
+"""Several samples of one Space as one batch, and apart again, laid out as ``gymnasium.vector.utils`` lays them out.
+
+For stacked ``Sequence`` and for ``Graph``, whose samples are batches of any length, zero included (where Gymnasium's
+own ``concatenate`` cannot go). Not for vector environments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence as PySequence
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
+
+__all__ = ["stack", "unstack"]
+
+
+def stack(space: Space[Any], items: PySequence[Any]) -> Any:
+    """One batch of samples: arrays with a new first axis, within the Space's ``Dict`` and ``Tuple``; else a tuple."""
+    if isinstance(space, Box | Discrete | MultiBinary | MultiDiscrete):
+        batch = np.empty((len(items), *(space.shape or ())), space.dtype)
+        for index, item in enumerate(items):
+            batch[index] = item
+        return batch
+    if isinstance(space, Tuple):
+        return tuple(stack(part, [item[index] for item in items]) for index, part in enumerate(space.spaces))
+    if isinstance(space, Dict):
+        return {key: stack(part, [item[key] for item in items]) for key, part in space.spaces.items()}
+    return tuple(items)
+
+
+def unstack(space: Space[Any], batch: Any) -> list[Any]:
+    """The samples of a batch.
+
+    Raises:
+        TypeError, ValueError, KeyError, IndexError: it is no batch of this Space.
+    """
+    return _rows(space, batch, _count(space, batch) or 0)
+
+
+def _count(space: Space[Any], batch: Any) -> int | None:
+    """How many samples a batch has; None where no part of the Space holds anything, so that no batch can tell."""
+    if isinstance(space, Tuple):
+        counts = (_count(part, batch[index]) for index, part in enumerate(space.spaces))
+    elif isinstance(space, Dict):
+        counts = (_count(part, batch[key]) for key, part in space.spaces.items())
+    else:
+        return len(batch)
+    return next((count for count in counts if count is not None), None)
+
+
+def _rows(space: Space[Any], batch: Any, count: int) -> list[Any]:
+    if isinstance(space, Tuple):
+        columns = [_rows(part, batch[index], count) for index, part in enumerate(space.spaces)]
+        return list(zip(*columns, strict=True)) if columns else [()] * count
+    if isinstance(space, Dict):
+        columns = [_rows(part, batch[key], count) for key, part in space.spaces.items()]
+        rows = zip(*columns, strict=True) if columns else [()] * count
+        return [dict(zip(space.spaces, row, strict=True)) for row in rows]
+    return list(batch)

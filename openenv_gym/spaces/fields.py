@@ -1,0 +1,205 @@
+"""The codecs of values whose Space was found in a JSON Schema alone: their JSON is the schema's, not the Space's own.
+
+For ``mapping.py``. Where a Space publishes itself (``x-gymnasium-space``) the codecs of ``values.py`` are used
+instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from collections.abc import Sequence as PySequence
+from typing import Any
+
+import numpy as np
+from gymnasium.spaces import Dict, Discrete, OneOf
+from typing_extensions import override
+
+from openenv_gym.errors import ProtocolError, ValueMappingError
+from openenv_gym.messages import JSON, decode_json, encode_json
+from openenv_gym.spaces.codec import Fault, ValueCodec, describe
+from openenv_gym.spaces.text import UnicodeText
+from openenv_gym.spaces.values import DictCodec, OneOfCodec, codec_for
+
+__all__ = ["BooleanCodec", "EnumCodec", "FieldCodec", "FieldsCodec", "JsonTextCodec", "UnionCodec"]
+
+
+class EnumCodec(ValueCodec):
+    """One of listed JSON values: a ``Discrete`` over their places."""
+
+    __slots__ = ("_index", "_places", "_values")
+
+    def __init__(self, values: PySequence[JSON]) -> None:
+        self.space = Discrete(len(values))
+        self._index = codec_for(self.space)
+        self._values = tuple(values)
+        self._places = {_identity(value): place for place, value in reversed(list(enumerate(values)))}
+
+    @override
+    def write(self, sample: Any) -> JSON:
+        index = self._index.write(sample)
+        self._index.check(index)
+        return self._values[index]  # type: ignore[index]
+
+    @override
+    def read(self, value: JSON) -> Any:
+        try:
+            place = self._places.get(_identity(value))
+        except RecursionError:
+            place = None
+        if place is None:
+            listed = ", ".join(describe(known) for known in self._values[:8])
+            raise Fault(
+                f"one of {len(self._values)} values ({listed}{' …' * (len(self._values) > 8)})", describe(value)
+            )
+        return np.int64(place)
+
+    @override
+    def check(self, sample: Any) -> None:
+        self._index.check(sample)
+
+
+def _identity(value: JSON) -> Any:
+    """A key that is equal where JSON values are: 1 is 1.0, and true is neither."""
+    if isinstance(value, list):
+        return ("list", tuple(map(_identity, value)))
+    if isinstance(value, dict):
+        return ("object", frozenset((key, _identity(item)) for key, item in value.items()))
+    return (isinstance(value, bool), value)
+
+
+class BooleanCodec(ValueCodec):
+    """A number where the schema also allows true and false: they are read as 1 and 0."""
+
+    __slots__ = ("_number",)
+
+    def __init__(self, number: ValueCodec) -> None:
+        self.space = number.space
+        self._number = number
+
+    @override
+    def write(self, sample: Any) -> JSON:
+        return self._number.write(sample)
+
+    @override
+    def read(self, value: JSON) -> Any:
+        return self._number.read(int(value) if isinstance(value, bool) else value)
+
+    @override
+    def check(self, sample: Any) -> None:
+        self._number.check(sample)
+
+
+class JsonTextCodec(ValueCodec):
+    """Any JSON value, or any JSON object: a ``UnicodeText`` that holds its JSON text."""
+
+    __slots__ = ("_objects", "_text")
+
+    def __init__(self, *, objects: bool) -> None:
+        self.space = UnicodeText()
+        self._text = codec_for(self.space)
+        self._objects = objects
+
+    @override
+    def write(self, sample: Any) -> JSON:
+        text = self._text.write(sample)
+        try:
+            value = decode_json(str(text))
+        except ProtocolError as error:
+            raise Fault("JSON text", f"{describe(text)}, which is none: {error}") from None
+        return self._of_kind(value, "the JSON text of an object")
+
+    def _of_kind(self, value: JSON, expected: str) -> JSON:
+        if self._objects and not isinstance(value, dict):
+            raise Fault(expected, describe(value))
+        return value
+
+    @override
+    def read(self, value: JSON) -> str:
+        try:
+            return encode_json(self._of_kind(value, "an object")).decode()
+        except ValueMappingError as error:
+            raise Fault("a JSON value", f"{describe(value)}, which is none: {error}") from None
+
+    @override
+    def check(self, sample: str) -> None:
+        self._text.check(sample)
+
+
+class UnionCodec(OneOfCodec):
+    """One of several schemas: a ``OneOf``, whose index is not on the wire. A value is the first that it fits."""
+
+    __slots__ = ()
+
+    def __init__(self, parts: PySequence[ValueCodec]) -> None:
+        super().__init__(OneOf([part.space for part in parts]), parts)
+
+    @override
+    def write(self, sample: Any) -> JSON:
+        return super().write(sample)[1]  # type: ignore[index]
+
+    @override
+    def read(self, value: JSON) -> tuple[np.int64, Any]:
+        outside: tuple[np.int64, Any] | None = None
+        for index, part in enumerate(self._parts):
+            try:
+                sample = part.read(value)
+                outside = outside or (np.int64(index), sample)
+                part.check(sample)
+            except Fault:
+                continue
+            return np.int64(index), sample
+        if outside is None:
+            raise Fault(f"one of {len(self._parts)} alternatives", describe(value))
+        return outside
+
+
+class FieldsCodec(DictCodec):
+    """An object with declared fields: a ``Dict``. Unknown fields are passed over; absent ones have their default.
+
+    Args:
+        parts: the codec of each field.
+        defaults: the JSON default of each field that has one.
+    """
+
+    __slots__ = ("_defaults",)
+
+    def __init__(self, parts: Mapping[str, ValueCodec], defaults: Mapping[str, JSON]) -> None:
+        super().__init__(Dict([(key, part.space) for key, part in parts.items()]), parts)
+        self._defaults = dict(defaults)
+
+    @override
+    def read(self, value: JSON) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            raise Fault("an object", describe(value))
+        present = {**self._defaults, **value}
+        return super().read({key: present[key] for key, _ in self._parts if key in present})
+
+
+class FieldCodec(ValueCodec):
+    """The one field of an object that matters: its own Space. Every other field keeps its default.
+
+    Args:
+        key: the field's name.
+        part: its codec.
+        defaults: its JSON default, where it has one.
+    """
+
+    __slots__ = ("_fields", "_part", "field")
+
+    def __init__(self, key: str, part: ValueCodec, defaults: Mapping[str, JSON]) -> None:
+        self.space = part.space
+        self.field = key
+        self._part = part
+        self._fields = FieldsCodec({key: part}, defaults)
+
+    @override
+    def write(self, sample: Any) -> JSON:
+        return self._fields.write({self.field: sample})
+
+    @override
+    def read(self, value: JSON) -> Any:
+        return self._fields.read(value)[self.field]
+
+    @override
+    def check(self, sample: Any) -> None:
+        self._fields.check({self.field: sample})
