@@ -1,0 +1,40 @@
+"""Waiting for a socket."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from openenv_gym.transports.readiness import Readiness
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[socket.socket, socket.socket]]:
+    left, right = socket.socketpair()
+    with left, right:
+        yield left, right
+
+
+def test_nothing_to_read_is_false_after_the_timeout(pair: tuple[socket.socket, socket.socket]) -> None:
+    assert Readiness(pair[0]).wait(0.01) is False
+
+
+def test_something_to_read_is_true(pair: tuple[socket.socket, socket.socket]) -> None:
+    readiness = Readiness(pair[0])
+    pair[1].send(b"x")
+    assert readiness.wait(10**12) is True
+    assert readiness.wait(0) is True
+
+
+def test_without_a_timeout_it_waits_until_there_is_something(pair: tuple[socket.socket, socket.socket]) -> None:
+    timer = threading.Timer(0.05, pair[1].send, [b"x"])
+    timer.start()
+    assert Readiness(pair[0]).wait(None) is True
+    timer.join()
+
+
+def test_room_to_write_counts_when_writing(pair: tuple[socket.socket, socket.socket]) -> None:
+    assert Readiness(pair[0]).wait(1.0, writing=True) is True
