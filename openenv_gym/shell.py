@@ -1,0 +1,133 @@
+"""The blocking shell: one session over one transport, driven by the thread that calls.
+
+It opens the connection, sends what the session wrote, hands the session what came back, and opens anew after a loss.
+What may be said and what an answer means is the session's matter; bytes and deadlines are the transport's.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from openenv_gym import messages
+from openenv_gym.errors import MessageTooLargeError
+from openenv_gym.session import Session, SessionState
+from openenv_gym.transports.base import ConnectionSettings, Transport
+
+__all__ = ["BlockingShell", "Connect"]
+
+Connect = Callable[..., Transport]
+"""``connect(base_url, settings, *, path, subprotocols) -> Transport``, as ``transports.blocking.connect``."""
+
+
+class BlockingShell:
+    """A session to a server, opened at once and opened again on request.
+
+    Args:
+        base_url: the server's address, path prefix included.
+        settings: timeouts, limits, headers, TLS, proxy.
+        open_settings: how the environment is to be made; sent where the server speaks the subprotocol.
+        connect: makes the transport. Default: a WebSocket on a blocking socket.
+        subprotocols: what is offered in the handshake.
+
+    Raises:
+        UnreachableError: no OpenEnv server answered.
+        ServerError: the server could not make the environment (it is full, the factory failed …).
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        settings: ConnectionSettings,
+        open_settings: messages.OpenSettings,
+        *,
+        connect: Connect | None = None,
+        subprotocols: Sequence[str] = (messages.SUBPROTOCOL,),
+    ) -> None:
+        self.base_url = base_url
+        self.settings = settings
+        self.open_settings = open_settings
+        self._connect = connect or _websocket
+        self._subprotocols = subprotocols
+        self.opened: messages.Opened | None = None
+        self._start()
+
+    def _start(self) -> None:
+        """Connect and make the environment."""
+        self._transport = self._connect(self.base_url, self.settings, path="/ws", subprotocols=self._subprotocols)
+        self.session = Session(extended=self._transport.subprotocol == messages.SUBPROTOCOL)
+        if self.session.extended:
+            try:
+                reply = self.request(messages.Open, self.settings.reset_timeout_s, data=self.open_settings)
+            except BaseException:
+                self._abandon("the session could not be opened")
+                raise
+            assert isinstance(reply, messages.OpenReply)
+            self.opened = reply.data
+
+    def reopen(self, base_url: str | None = None) -> None:
+        """Leave the present connection, whatever its state, and open a fresh one with an environment of its own.
+
+        Args:
+            base_url: where the server is now; None: where it was.
+        """
+        self._abandon("a new session was asked for")
+        self.base_url = base_url or self.base_url
+        self._start()
+
+    def request(self, kind: type[messages.Message], timeout_s: float | None, **fields: Any) -> messages.Reply:
+        """Make one request and wait for its answer, at most ``timeout_s`` seconds (None or 0: without a limit).
+
+        Raises:
+            RequestTimeoutError: no answer in time; the session is lost.
+            SessionLostError: the session is, or was just, lost.
+            SessionStateError: the request may not be made now.
+            MessageTooLargeError: the request is above the limit (the session goes on), or the answer is (it is lost).
+            ServerError: the server answered with an error frame.
+        """
+        frame = self.session.request(kind, **fields)
+        self._send(frame)
+        try:
+            answer = self._transport.receive(timeout_s or None)
+        except BaseException as error:
+            # KeyboardInterrupt included: the answer may still be on its way, and must not meet the next request.
+            self._abandon(str(error) or type(error).__name__)
+            raise
+        try:
+            return self.session.receive(answer.payload, text=answer.text)
+        finally:
+            if self.session.state is SessionState.BROKEN:
+                self._transport.close()
+
+    def _send(self, frame: bytes) -> None:
+        try:
+            self._transport.send(frame)
+        except MessageTooLargeError:
+            self.session.withdraw()
+            raise
+        except BaseException as error:
+            self._abandon(str(error) or type(error).__name__)
+            raise
+
+    def _abandon(self, reason: str) -> None:
+        self.session.lose(reason)
+        self._transport.close()
+
+    def close(self) -> None:
+        """Say goodbye where that is still possible, and close the socket. May be called again."""
+        if self._transport.closed:
+            self.session.lose("the connection was closed")
+            return
+        with contextlib.suppress(ConnectionError, TimeoutError, RuntimeError):
+            self._transport.send(self.session.request(messages.Close))
+        self._transport.close()
+
+
+def _websocket(
+    base_url: str, settings: ConnectionSettings, *, path: str = "/ws", subprotocols: Sequence[str] = ()
+) -> Transport:
+    # Here and not at the top: the WebSocket stack is heavy, and in-memory transports do without it.
+    from openenv_gym.transports.blocking import connect  # noqa: PLC0415
+
+    return connect(base_url, settings, path=path, subprotocols=subprotocols)
