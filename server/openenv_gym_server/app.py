@@ -1,0 +1,347 @@
+"""Wiring: from an environment's class to a FastAPI application. Nothing here decides anything about a message.
+
+Signatures are those of ``openenv`` 0.10.0, with ``settings`` added at the end.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import warnings
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Any, cast
+
+from fastapi import FastAPI
+from starlette.routing import WebSocketRoute
+
+from openenv_gym.errors import EnvironmentFactoryError, SettingsError
+from openenv_gym.messages import JSONObject
+from openenv_gym.types import ConcurrencyConfig, ServerCapacityStatus, SessionInfo, State
+from openenv_gym_server.catalogue import Catalogue
+from openenv_gym_server.codec import ModelCodec
+from openenv_gym_server.errors import ConcurrencyConfigurationError
+from openenv_gym_server.factories import EnvironmentFactory
+from openenv_gym_server.hosting import Models
+from openenv_gym_server.routes import episode, health, home, metadata, schema
+from openenv_gym_server.routes.served import Served
+from openenv_gym_server.routes.ws import WebSocketApp
+from openenv_gym_server.sessions import Sessions
+from openenv_gym_server.settings import ServerSettings
+
+__all__ = ["HTTPEnvServer", "create_app", "create_fastapi_app"]
+
+logger = logging.getLogger("openenv_gym_server")
+
+EnvSource = Callable[..., Any] | object
+
+
+def create_app(  # noqa: PLR0917 - the signature is OpenEnv's
+    env: EnvSource,
+    action_cls: type[Any],
+    observation_cls: type[Any],
+    env_name: str | None = None,
+    max_concurrent_envs: int | None = None,
+    concurrency_config: ConcurrencyConfig | None = None,
+    gradio_builder: Callable[..., Any] | None = None,
+    custom_tab_name: str = "Custom",  # noqa: ARG001 - the signature is OpenEnv's
+    custom_tab_primary: bool = False,  # noqa: ARG001 - the signature is OpenEnv's
+    show_default_tab: bool = True,  # noqa: ARG001 - the signature is OpenEnv's
+    title_override: str | None = None,
+    state_cls: type[Any] = State,
+    *,
+    mode: str | None = None,
+    reset_observation_cls: type[Any] | None = None,
+    settings: ServerSettings | None = None,
+) -> FastAPI:
+    """An application that serves an environment.
+
+    Args:
+        env: the environment's class, a callable that makes one, or one instance (which is one session's at a time).
+        action_cls: class of its actions, a pydantic model or a dataclass.
+        observation_cls: class of its observations.
+        env_name: its public name; else its class's.
+        max_concurrent_envs: sessions at a time; see ``ServerSettings``.
+        concurrency_config: the same with an idle timeout, instead of ``max_concurrent_envs``.
+        gradio_builder: the interface of a web page, which this server does not have; a warning says so.
+        custom_tab_name: as ``gradio_builder``, without effect.
+        custom_tab_primary: as ``gradio_builder``, without effect.
+        show_default_tab: as ``gradio_builder``, without effect.
+        title_override: title of the application.
+        state_cls: class of its state, where the environment does not declare it itself.
+        mode: ``"simulation"`` or ``"production"``; else the settings'.
+        reset_observation_cls: class of reset's observations, where it is another.
+        settings: the operator's settings.
+
+    Raises:
+        TypeError: ``env`` is nothing that makes environments.
+        SettingsError: two settings contradict each other.
+        ConcurrencyConfigurationError: several sessions for an environment that does not declare
+            ``SUPPORTS_CONCURRENT_SESSIONS``.
+
+    Example:
+        >>> from openenv_gym.types import Action, Observation
+        >>> class Idle:
+        ...     def reset(self):
+        ...         return Observation()
+        ...     def step(self, action):
+        ...         return Observation(reward=0.0)
+        >>> app = create_app(Idle, Action, Observation)
+        >>> app.title
+        'OpenEnv Environment HTTP API'
+    """
+    if gradio_builder is not None:
+        warnings.warn("gradio_builder has no effect: this server has no web interface", UserWarning, stacklevel=2)
+    app = create_fastapi_app(
+        env,
+        action_cls,
+        observation_cls,
+        max_concurrent_envs,
+        concurrency_config,
+        env_name,
+        state_cls,
+        mode=mode,
+        reset_observation_cls=reset_observation_cls,
+        settings=settings,
+    )
+    if title_override is not None:
+        app.title = title_override
+    return app
+
+
+def create_fastapi_app(  # noqa: PLR0917 - the signature is OpenEnv's
+    env: EnvSource,
+    action_cls: type[Any],
+    observation_cls: type[Any],
+    max_concurrent_envs: int | None = None,
+    concurrency_config: ConcurrencyConfig | None = None,
+    env_name: str | None = None,
+    state_cls: type[Any] = State,
+    *,
+    mode: str | None = None,
+    reset_observation_cls: type[Any] | None = None,
+    settings: ServerSettings | None = None,
+) -> FastAPI:
+    """As ``create_app``, with the order of arguments that OpenEnv gave this one."""
+    app = FastAPI(
+        title="OpenEnv Environment HTTP API",
+        version="1.0.0",
+        description="Reset, step and inspect an environment over HTTP; clients that play episodes connect to `/ws`.",
+        license_info={"name": "BSD-3-Clause", "identifier": "BSD-3-Clause"},
+    )
+    server = HTTPEnvServer(
+        env,
+        action_cls,
+        observation_cls,
+        max_concurrent_envs,
+        concurrency_config,
+        env_name,
+        state_cls,
+        reset_observation_cls=reset_observation_cls,
+        settings=settings,
+    )
+    server.register_routes(app, mode)
+    return app
+
+
+class HTTPEnvServer:
+    """An environment with its sessions, to be put into an application of your own.
+
+    Args:
+        env: the environment's class, a callable that makes one, or one instance.
+        action_cls: class of its actions.
+        observation_cls: class of its observations.
+        max_concurrent_envs: sessions at a time; see ``ServerSettings``.
+        concurrency_config: the same with an idle timeout, instead of ``max_concurrent_envs``.
+        env_name: its public name; else its class's.
+        state_cls: class of its state, where the environment does not declare it itself.
+        reset_observation_cls: class of reset's observations, where it is another.
+        settings: the operator's settings.
+
+    Raises:
+        TypeError: ``env`` is nothing that makes environments.
+        SettingsError: two settings contradict each other.
+        ConcurrencyConfigurationError: several sessions for an environment that does not declare
+            ``SUPPORTS_CONCURRENT_SESSIONS``.
+
+    Example:
+        >>> from openenv_gym.types import Action, Observation
+        >>> class Idle:
+        ...     SUPPORTS_CONCURRENT_SESSIONS = True
+        ...     def reset(self):
+        ...         return Observation()
+        ...     def step(self, action):
+        ...         return Observation(reward=0.0)
+        >>> server = HTTPEnvServer(Idle, Action, Observation, max_concurrent_envs=8)
+        >>> server.register_routes(FastAPI())
+        >>> server.get_capacity_status().available_slots
+        8
+    """
+
+    def __init__(  # noqa: PLR0917 - the signature is OpenEnv's
+        self,
+        env: EnvSource,
+        action_cls: type[Any],
+        observation_cls: type[Any],
+        max_concurrent_envs: int | None = None,
+        concurrency_config: ConcurrencyConfig | None = None,
+        env_name: str | None = None,
+        state_cls: type[Any] = State,
+        *,
+        reset_observation_cls: type[Any] | None = None,
+        settings: ServerSettings | None = None,
+    ) -> None:
+        self.action_cls = action_cls
+        self.observation_cls = observation_cls
+        self.reset_observation_cls = reset_observation_cls or observation_cls
+        self.state_cls = state_cls
+        factory = EnvironmentFactory(env)
+        self.env_name = env_name or factory.name
+        self.settings = _merged(settings or ServerSettings(), max_concurrent_envs, concurrency_config)
+        _check_concurrency(factory, self.settings)
+        self._models = Models(action_cls, observation_cls, state_cls, reset_observation_cls)
+        self._codec = ModelCodec(action_cls, observation_cls, state_cls, reset_observation_cls)
+        self._sessions = Sessions(factory, self._models, self.settings)
+        if self.settings.max_concurrent_envs == "unlimited":
+            # Asked now: later, it would be a session that waits for the answer.
+            _ = self._sessions.supports_concurrency
+
+    def register_routes(self, app: FastAPI, mode: str | None = None) -> None:
+        """Add the routes to an application; its end ends the sessions.
+
+        Args:
+            app: the application.
+            mode: ``"simulation"`` or ``"production"``; else the settings'.
+
+        Raises:
+            SettingsError: there is no such mode.
+        """
+        settings = self.settings if mode is None else dataclasses.replace(self.settings, mode=mode)
+        served = Served(self.env_name, self._sessions, Catalogue(self._sessions), settings)
+        modules = [home, health, metadata, schema] if settings.production else [home, health, metadata, schema, episode]
+        for module in modules:
+            app.include_router(module.router(served))
+        app.router.routes.append(WebSocketRoute("/ws", WebSocketApp(served)))
+        _end_with(app, self._sessions)
+
+    @property
+    def active_sessions(self) -> int:
+        """Sessions in use."""
+        return len(self._sessions)
+
+    @property
+    def max_concurrent_envs(self) -> int:
+        """Sessions at most; ``sys.maxsize`` where there is no limit."""
+        return self._sessions.limit
+
+    @property
+    def is_concurrency_safe(self) -> bool:
+        """Whether the environments are known not to disturb one another."""
+        return self._sessions.supports_concurrency
+
+    @property
+    def concurrency_config(self) -> ConcurrencyConfig:
+        """Capacity and idle timeout as they are in force."""
+        return ConcurrencyConfig(
+            max_concurrent_envs=self.max_concurrent_envs, session_timeout=self.settings.session_timeout_s
+        )
+
+    def get_capacity_status(self) -> ServerCapacityStatus:
+        """How full the server is."""
+        limit = self.max_concurrent_envs
+        return ServerCapacityStatus.from_counts(active=min(self.active_sessions, limit), max_sessions=limit)
+
+    def get_session_info(self, session_id: str) -> SessionInfo | None:
+        """What is known of a session; None if there is none of that id."""
+        session = self._sessions.get(session_id)
+        return None if session is None else session.info()
+
+    def _deserialize_action(self, data: JSONObject) -> object:
+        """The action in plain JSON; kept under this name for environments written against OpenEnv."""
+        return self._codec.decode_action(data)
+
+    def _serialize_observation(self, observation: object) -> JSONObject:
+        """The observation in OpenEnv's envelope; kept under this name for environments written against OpenEnv."""
+        envelope = self._codec.encode_observation(observation)
+        result: JSONObject = {
+            "observation": envelope.observation,
+            "reward": envelope.reward,
+            "done": envelope.done,
+        }
+        return result | ({"metadata": envelope.metadata} if envelope.metadata else {})
+
+
+def _merged(
+    settings: ServerSettings, max_concurrent_envs: int | None, concurrency_config: ConcurrencyConfig | None
+) -> ServerSettings:
+    """The settings with what OpenEnv's arguments say."""
+    given = [
+        name
+        for name, value in (
+            ("max_concurrent_envs", max_concurrent_envs),
+            ("concurrency_config", concurrency_config),
+            ("settings.max_concurrent_envs", settings.max_concurrent_envs),
+        )
+        if value is not None
+    ]
+    if len(given) > 1:
+        raise SettingsError(f"expected one of them, got both {given[0]} and {given[1]}", setting="max_concurrent_envs")
+    if max_concurrent_envs is not None:
+        return dataclasses.replace(settings, max_concurrent_envs=max_concurrent_envs)
+    if concurrency_config is not None:
+        return dataclasses.replace(
+            settings,
+            max_concurrent_envs=concurrency_config.max_concurrent_envs,
+            session_timeout_s=concurrency_config.session_timeout or settings.session_timeout_s,
+        )
+    return settings
+
+
+def _check_concurrency(factory: EnvironmentFactory, settings: ServerSettings) -> None:
+    """Refuse several sessions for an environment that is not known to bear them."""
+    wanted = settings.max_concurrent_envs
+    if wanted in {None, "unlimited", 1}:
+        return
+    if factory.instance is not None:
+        raise SettingsError(
+            f"expected the class of {factory.name} for max_concurrent_envs={wanted}, got one instance, "
+            "which is one session's at a time",
+            setting="max_concurrent_envs",
+        )
+    safe = factory.declares("SUPPORTS_CONCURRENT_SESSIONS")
+    if safe is None:
+        safe = _probe(factory)
+    if not safe:
+        raise ConcurrencyConfigurationError(
+            f"Environment '{factory.name}' is not marked as SUPPORTS_CONCURRENT_SESSIONS. "
+            f"Cannot run with max_concurrent_envs={wanted}. Either set max_concurrent_envs=1, or see that its "
+            "instances do not disturb one another and set SUPPORTS_CONCURRENT_SESSIONS = True.",
+            setting="max_concurrent_envs",
+            environment_name=factory.name,
+            max_concurrent_envs=wanted,
+        )
+
+
+def _probe(factory: EnvironmentFactory) -> bool:
+    """What an environment made for the question says; a function says nothing of what it makes."""
+    try:
+        return factory.probe("SUPPORTS_CONCURRENT_SESSIONS")
+    except EnvironmentFactoryError:
+        # The server still starts: every session will be told, and /ready says so.
+        logger.warning("the environment factory %r failed when it was asked for one", factory.name, exc_info=True)
+        return True
+
+
+def _end_with(app: FastAPI, sessions: Sessions) -> None:
+    """Let the application's end be the sessions' end, whatever lifespan it has of its own."""
+    own = cast("Callable[[FastAPI], Any]", app.router.lifespan_context)
+
+    @asynccontextmanager
+    async def lifespan(app: FastAPI) -> AsyncIterator[Any]:
+        async with own(app) as state:
+            try:
+                yield state
+            finally:
+                await sessions.shutdown()
+
+    app.router.lifespan_context = lifespan

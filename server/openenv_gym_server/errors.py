@@ -1,0 +1,282 @@
+"""The one place where exceptions become error frames and HTTP answers, and foreign exceptions ours.
+
+The tree itself is ``openenv_gym.errors``; a few classes of a server alone are added here. Codes and statuses are
+those of ``openenv`` 0.10.0. Not for deciding whether a session goes on: the routes do.
+"""
+
+from __future__ import annotations
+
+import logging
+from types import TracebackType
+from typing import Any, NamedTuple, cast
+
+from pydantic import ValidationError
+
+from openenv_gym.errors import (
+    CapacityError,
+    EnvironmentExecutionError,
+    EnvironmentFactoryError,
+    InvalidActionError,
+    MessageTooLargeError,
+    ProtocolError,
+    ServerError,
+    SettingsError,
+    ValueMappingError,
+)
+from openenv_gym.messages import ErrorReply, JSONObject, RequestId, encode_json
+from openenv_gym_server.plain import plain_json
+
+__all__ = [
+    "ConcurrencyConfigurationError",
+    "HTTPAnswer",
+    "SessionEndedError",
+    "SessionNotFoundError",
+    "UnknownTypeError",
+    "at_capacity",
+    "encoding",
+    "error_frame",
+    "factory_calls",
+    "fault",
+    "http_answer",
+    "invalid_action",
+    "invalid_message",
+    "user_code",
+]
+
+logger = logging.getLogger("openenv_gym_server")
+
+MAX_FAULTS = 100
+"""Faults listed in one answer; a message of a million wrong numbers has a million."""
+
+MAX_ECHO_BYTES = 2000
+"""How much of a faulty input an answer repeats."""
+
+MAX_TEXT = 10_000
+"""Characters of an exception's text that travel."""
+
+
+class ConcurrencyConfigurationError(SettingsError):
+    """More than one session at a time for an environment that does not declare ``SUPPORTS_CONCURRENT_SESSIONS``."""
+
+    attributes: tuple[str, ...] = ("environment_name", "max_concurrent_envs", "setting")  # type: ignore[assignment]
+    environment_name: str | None
+    max_concurrent_envs: int | str | None
+
+
+class UnknownTypeError(ServerError):
+    """A message whose type the server does not know."""
+
+
+class SessionNotFoundError(ServerError):
+    """No session has that id, or it cannot be used now; ``session_id`` is the id."""
+
+    attributes = ("code", "data", "session_id")
+    session_id: str | None
+
+
+class SessionEndedError(ServerError):
+    """The server ended the session; the message says why."""
+
+
+class HTTPAnswer(NamedTuple):
+    """An HTTP status with its body: JSON, or plain text where it is a string."""
+
+    status: int
+    body: JSONObject | str
+
+
+# ---------------------------------------------------------------------------------------------- answers
+
+
+def error_frame(error: BaseException, request_id: RequestId = None) -> bytes:
+    """The JSON text of the error frame that answers a request with this error."""
+    return encode_json(ErrorReply(data=error_data(error), id=request_id))
+
+
+def error_data(error: BaseException) -> JSONObject:
+    """What an error frame says: ``message``, ``code`` and what belongs to the code."""
+    data: JSONObject = {"message": text_of(error), "code": _code_of(error)}
+    if isinstance(error, InvalidActionError):
+        data["errors"] = cast("Any", error.errors or [])
+    elif isinstance(error, MessageTooLargeError):
+        data |= {"size": error.size, "limit": error.limit, "setting": error.setting}
+    elif isinstance(error, CapacityError):
+        data |= {"active_sessions": error.active_sessions, "max_sessions": error.max_sessions}
+    elif isinstance(error, EnvironmentFactoryError):
+        data["factory_name"] = error.factory_name
+    return data
+
+
+def _code_of(error: BaseException) -> str:
+    for kind, code in _CODES:
+        if isinstance(error, kind):
+            return code
+    return "EXECUTION_ERROR"
+
+
+_CODES: tuple[tuple[type[BaseException], str], ...] = (
+    (ProtocolError, "INVALID_JSON"),
+    (UnknownTypeError, "UNKNOWN_TYPE"),
+    (InvalidActionError, "VALIDATION_ERROR"),
+    (MessageTooLargeError, "VALIDATION_ERROR"),
+    (CapacityError, "CAPACITY_REACHED"),
+    (EnvironmentFactoryError, "FACTORY_ERROR"),
+    (SessionNotFoundError, "SESSION_ERROR"),
+    (SessionEndedError, "SESSION_ERROR"),
+)
+
+
+def http_answer(error: BaseException) -> HTTPAnswer:
+    """The status and body that answer an HTTP request with this error.
+
+    What an environment raised stays in the log: over HTTP, as in the reference, its text is not shown.
+    """
+    if isinstance(error, InvalidActionError):
+        return HTTPAnswer(422, {"detail": cast("Any", error.errors or [])})
+    if isinstance(error, MessageTooLargeError):
+        return HTTPAnswer(413, {"detail": text_of(error)})
+    if isinstance(error, SessionNotFoundError):
+        return HTTPAnswer(404, {"detail": text_of(error)})
+    if isinstance(error, CapacityError):
+        return HTTPAnswer(503, {"detail": text_of(error), **error_data(error)})
+    if isinstance(error, SessionEndedError):
+        return HTTPAnswer(504, {"detail": text_of(error)})
+    logger.error("the environment failed while it served an HTTP request", exc_info=error)
+    return HTTPAnswer(500, "Internal Server Error")
+
+
+def text_of(error: BaseException) -> str:
+    """The text of any exception, whatever its ``__str__`` does; valid Unicode, bounded, never empty."""
+    try:
+        text = str(error)
+    except BaseException:  # noqa: BLE001 - the exception is an environment's own, and so is what its __str__ raises
+        text = ""
+    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
+    return text[:MAX_TEXT] or type(error).__name__
+
+
+# ------------------------------------------------------------------------------------- making our errors
+
+
+def fault(kind: str, loc: list[str | int], message: str, value: object) -> dict[str, Any]:
+    """One entry of an answer's ``errors``, in pydantic's shape."""
+    return {"type": kind, "loc": loc, "msg": message, "input": _echo(value)}
+
+
+def invalid_message(*faults: dict[str, Any]) -> InvalidActionError:
+    """A refusal of a message for these faults; the first is told in the message."""
+    first = faults[0]
+    where = ".".join(str(part) for part in first["loc"])
+    message = f"Invalid message: {where + ': ' if where else ''}{first['msg']}"
+    return InvalidActionError(message, code="VALIDATION_ERROR", errors=list(faults))
+
+
+def invalid_action(error: ValidationError, prefix: tuple[str, ...] = ()) -> InvalidActionError:
+    """A refusal of a message for the faults pydantic found, custom validators' included."""
+    faults = []
+    for entry in error.errors()[:MAX_FAULTS]:
+        item = fault(entry["type"], [*prefix, *entry["loc"]], entry["msg"], entry["input"])
+        if "ctx" in entry:
+            # A custom validator's exception is among the context as an object.
+            item["ctx"] = {name: _context(value) for name, value in entry["ctx"].items()}
+        if "url" in entry:
+            item["url"] = entry["url"]
+        faults.append(item)
+    return invalid_message(*faults)
+
+
+def _context(value: object) -> object:
+    return text_of(value) if isinstance(value, BaseException) else _echo(value)
+
+
+def _echo(value: object) -> object:
+    """A faulty input as an answer repeats it: as it came if that is short, else the start of it."""
+    try:
+        plain = plain_json(value)
+        if len(encode_json(plain)) <= MAX_ECHO_BYTES:
+            return plain
+    except ValueMappingError:
+        pass
+    return f"{type(value).__name__}, too large or without a JSON form"
+
+
+def at_capacity(active: int, limit: int, advice: str) -> CapacityError:
+    """A refusal of another session."""
+    return CapacityError(
+        f"Server at capacity: {active}/{limit} sessions active. Cannot accept new connections. {advice}",
+        code="CAPACITY_REACHED",
+        active_sessions=active,
+        max_sessions=limit,
+    )
+
+
+# ------------------------------------------------------------------------------ around an author's code
+
+
+class _UserCode:
+    """Whatever the environment raises, ``SystemExit`` included, is its error and nobody else's.
+
+    A refusal of the action by the environment itself stays one.
+    """
+
+    __slots__ = ()
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, InvalidActionError | EnvironmentExecutionError):
+            return
+        raise EnvironmentExecutionError(text_of(error), code="EXECUTION_ERROR") from error
+
+
+user_code = _UserCode()
+"""Context manager around every call of an environment's reset, step, state, render and close."""
+
+
+class factory_calls:  # noqa: N801 - a context manager, used as a verb
+    """Context manager around the making of an environment."""
+
+    __slots__ = ("_name",)
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None or isinstance(error, InvalidActionError | CapacityError):
+            return
+        raise EnvironmentFactoryError(
+            f"Environment factory '{self._name}' failed to create instance. {type(error).__name__}: {text_of(error)}",
+            code="FACTORY_ERROR",
+            factory_name=self._name,
+        ) from error
+
+
+class encoding:  # noqa: N801 - a context manager, used as a verb
+    """Context manager around the encoding of what an environment gave; ``advanced``: it has moved on by then."""
+
+    __slots__ = ("_advanced", "_what")
+
+    def __init__(self, what: str, *, advanced: bool) -> None:
+        self._what = what
+        self._advanced = advanced
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if error is None:
+            return
+        consequence = "; the environment has already advanced" if self._advanced else ""
+        raise EnvironmentExecutionError(
+            f"the {self._what} cannot be sent as JSON: {text_of(error)}{consequence}", code="EXECUTION_ERROR"
+        ) from error

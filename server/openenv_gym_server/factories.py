@@ -1,0 +1,165 @@
+"""What makes environments: a class, a callable, or one instance that is lent from session to session.
+
+Tells what is known of an environment before there is one. Not for calling an environment (``hosting.py``).
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from openenv_gym_server.errors import factory_calls, fault, invalid_message
+from openenv_gym_server.settings import Names
+from openenv_gym_server.worker import Worker
+
+PROBE_CLOSE_TIMEOUT_S = 5.0
+
+__all__ = ["EnvironmentFactory", "is_async", "overrides_twin"]
+
+
+class EnvironmentFactory:
+    """Makes environments from what an application was given.
+
+    A class with the factory's flags, a function that makes one, a ``functools.partial`` of either, or an instance. A
+    function may carry the flags (``SUPPORTS_CONCURRENT_SESSIONS`` …) as attributes, so that nothing need be made to
+    know them.
+
+    Args:
+        source: the class, callable or instance.
+
+    Attributes:
+        name: what error frames and metadata call it.
+        instance: the instance that was given, else None.
+
+    Raises:
+        TypeError: ``source`` is none of these.
+    """
+
+    def __init__(self, source: Callable[..., Any] | object) -> None:
+        self.instance: object | None = None
+        if _is_instance(source):
+            self.instance = source
+            self._known: object = type(source)
+            self.name = type(source).__name__
+        elif callable(source):
+            self._make = source
+            self._known = _unwrap(source)
+            self.name = str(getattr(self._known, "__name__", type(source).__name__))
+        else:
+            raise TypeError(
+                "expected a callable that makes environments (a class or a function), or an instance with reset and "
+                f"step, got {type(source).__name__}"
+            )
+
+    def declares(self, flag: str) -> bool | None:
+        """A class flag of the environments; None where only an environment could tell."""
+        value = getattr(self._known, flag, None)
+        if value is None and inspect.isclass(self._known):
+            return False
+        return None if value is None else bool(value)
+
+    @property
+    def may_be_async(self) -> bool:
+        """Whether an event loop has to be there before an environment is made."""
+        return is_async(self._known) if inspect.isclass(self._known) else True
+
+    def make(
+        self,
+        env_kwargs: Mapping[str, Any] | None = None,
+        allowed: Names = frozenset(),
+        render_mode: str | None = None,
+    ) -> Any:
+        """An environment, made with the client's keywords where it gave any.
+
+        Args:
+            env_kwargs: the client's keywords for the factory.
+            allowed: those of them that the operator allows.
+            render_mode: the client's render mode, which needs no allowance.
+
+        Raises:
+            InvalidActionError: a keyword that the operator does not allow or the factory does not take.
+            EnvironmentFactoryError: the factory raised.
+        """
+        keywords = dict(env_kwargs or {})
+        for name, value in keywords.items():
+            if allowed != "all" and name not in allowed:
+                message = f"the server's setting allowed_env_kwargs does not have {name!r}; its operator can add it"
+                raise invalid_message(fault("not_allowed", ["data", "env_kwargs", name], message, value))
+            self._check(name, value, ["data", "env_kwargs", name])
+        if render_mode is not None:
+            self._check("render_mode", render_mode, ["data", "render_mode"])
+            keywords["render_mode"] = render_mode
+        if self.instance is not None:
+            return self.instance
+        with factory_calls(self.name):
+            return self._make(**keywords)
+
+    def probe(self, flag: str) -> bool:
+        """A class flag, asked of an environment that is made and closed for it, on a thread of its own.
+
+        Raises:
+            EnvironmentFactoryError: none could be made.
+        """
+        worker = Worker("openenv-probe", may_be_async=self.may_be_async)
+        try:
+            return worker.submit(self._ask, worker, flag).result()
+        finally:
+            worker.stop()
+            worker.join(PROBE_CLOSE_TIMEOUT_S)
+
+    def _ask(self, worker: Worker, flag: str) -> bool:
+        env = self.make()
+        value = bool(getattr(env, flag, False))
+        close = getattr(env, "close", None)
+        if callable(close):
+            with factory_calls(self.name):
+                closing = close()
+                if inspect.isawaitable(closing):
+                    worker.wait_for(closing)
+        return value
+
+    def _check(self, name: str, value: object, loc: list[str | int]) -> None:
+        if self.instance is not None or not _takes(self._make, name):
+            message = f"the environment factory {self.name!r} takes no keyword {name!r}"
+            raise invalid_message(fault("unexpected_keyword_argument", loc, message, value))
+
+
+def is_async(kind: object) -> bool:
+    """Whether an environment, or its class, has anything to await."""
+    if overrides_twin(kind, "reset_async") or overrides_twin(kind, "step_async"):
+        return True
+    return any(inspect.iscoroutinefunction(getattr(kind, name, None)) for name in ("reset", "step", "close", "render"))
+
+
+def overrides_twin(kind: object, name: str) -> bool:
+    """Whether ``reset_async`` or ``step_async`` is more than the base class's, which only calls the plain method."""
+    cls = kind if inspect.isclass(kind) else type(kind)
+    for base in cls.__mro__:
+        if name in base.__dict__:
+            plain = base.__dict__.get(name.removesuffix("_async"))
+            return not getattr(plain, "__isabstractmethod__", False)
+    return False
+
+
+def _takes(make: Callable[..., Any], name: str) -> bool:
+    try:
+        parameters = inspect.signature(make).parameters.values()
+    except (TypeError, ValueError):  # a callable of a C extension says nothing of itself
+        return True
+    kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    return any(
+        parameter.kind is inspect.Parameter.VAR_KEYWORD or (parameter.name == name and parameter.kind in kinds)
+        for parameter in parameters
+    )
+
+
+def _is_instance(source: object) -> bool:
+    return not inspect.isclass(source) and all(callable(getattr(source, name, None)) for name in ("reset", "step"))
+
+
+def _unwrap(source: object) -> object:
+    while isinstance(source, functools.partial):
+        source = source.func
+    return source

@@ -1,0 +1,285 @@
+"""One environment as its server knows it: its methods by what they take, its codec, its episode.
+
+Everything here runs on the session's worker thread (or, for an ``INLINE`` environment's steps, on the event loop). It
+knows Python objects and plain JSON, no frames and no HTTP: ``dispatch.py`` does.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import inspect
+import uuid
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast, get_type_hints
+
+from pydantic import BaseModel
+
+from openenv_gym.errors import EnvironmentExecutionError
+from openenv_gym.messages import JSONObject
+from openenv_gym.types import EnvironmentMetadata, State
+from openenv_gym_server.codec import Codec, Envelope, ModelCodec
+from openenv_gym_server.errors import encoding, fault, invalid_message, user_code
+from openenv_gym_server.factories import is_async, overrides_twin
+from openenv_gym_server.plain import plain_json
+from openenv_gym_server.settings import Names
+
+__all__ = ["HostedEnvironment", "Models"]
+
+WaitFor = Callable[[Awaitable[Any]], Any]
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class Models:
+    """The classes an application was made with.
+
+    Attributes:
+        action: class of the actions.
+        observation: class of step's observations.
+        state: class of the state; None or ``State`` lets the environment's own say.
+        reset_observation: class of reset's observations, where it is another.
+    """
+
+    action: type[Any]
+    observation: type[Any]
+    state: type[Any] | None = None
+    reset_observation: type[Any] | None = None
+
+
+class HostedEnvironment:
+    """An environment and everything its server adds: counting, naming episodes, filtering keywords, notes.
+
+    Args:
+        env: the environment, or anything with ``reset`` and ``step``.
+        models: the classes of its objects, unless it has a codec of its own.
+        wait_for: gives what an awaitable gives, on the environment's own event loop.
+
+    Attributes:
+        env: the environment.
+        codec: how its objects become JSON.
+        finite: whether nothing its codec gives can be a NaN or an infinity, so that no answer need be searched for one.
+        asynchronous: whether it has anything to await.
+        steps: steps of the current episode.
+        total_steps: steps since it was made.
+    """
+
+    def __init__(self, env: Any, models: Models, wait_for: WaitFor) -> None:
+        self.env = env
+        self.asynchronous = is_async(env)
+        self.episode_id: str | None = None
+        self.steps = 0
+        self.total_steps = 0
+        self._wait_for = wait_for
+        self._notes: list[str] = []
+        self._noted: set[str] = set()
+        self._reset = _Method(env, "reset")
+        self._step = _Method(env, "step")
+        own = getattr(env, "codec", None)
+        is_codec = hasattr(own, "encode_observation")
+        self.codec: Codec = cast("Codec", own) if is_codec else _model_codec(env, models)
+        self.finite = isinstance(self.codec, ModelCodec)
+
+    # ------------------------------------------------------------------------------------------- an episode
+
+    def reset(self, keywords: JSONObject) -> Envelope:
+        """Begin an episode with those of the keywords that reset takes.
+
+        Raises:
+            EnvironmentExecutionError: the environment raised, or its observation cannot be sent.
+        """
+        accepted = self._accepted(self._reset, keywords)
+        with user_code:
+            observation = self._settled(self._reset.call(**accepted))
+        episode_id = keywords.get("episode_id")
+        self.episode_id = episode_id if isinstance(episode_id, str) else str(uuid.uuid4())
+        self.steps = 0
+        return self._envelope(observation)
+
+    def step(self, data: JSONObject, keywords: JSONObject | None = None) -> Envelope:
+        """Take the action in ``data``.
+
+        Raises:
+            InvalidActionError: the action is refused; the environment has not seen it.
+            EnvironmentExecutionError: the environment raised, or its observation cannot be sent.
+        """
+        with user_code:
+            action = self.codec.decode_action(data)
+            if keywords:
+                observation = self._step.call(action, **self._accepted(self._step, keywords))
+            else:
+                observation = self._step.call(action)
+            observation = self._settled(observation)
+        self.steps += 1
+        self.total_steps += 1
+        return self._envelope(observation)
+
+    def state(self) -> JSONObject:
+        """The environment's own state; what it does not say, the server's count and name of the episode."""
+        with user_code:
+            state = getattr(self.env, "state", None)
+            state = self._settled(state() if callable(state) else state)
+        counted: JSONObject = {"episode_id": self.episode_id, "step_count": self.steps}
+        if not _is_record(state):
+            return counted
+        with encoding("state", advanced=False):
+            own = self.codec.encode_state(state)
+        if isinstance(state, BaseModel):
+            # A field that was never set is the class's default, not something the environment says.
+            untouched = counted.keys() - state.model_fields_set
+            return own | {name: counted[name] for name in untouched}
+        return counted | own
+
+    def _envelope(self, observation: object) -> Envelope:
+        with _observation_encoding:
+            envelope = self.codec.encode_observation(observation)
+        if self._notes:
+            earlier = envelope.metadata.get("warnings")
+            notes = [*(earlier if isinstance(earlier, list) else []), *self._notes]
+            self._notes = []
+            return dataclasses.replace(envelope, metadata=envelope.metadata | {"warnings": cast("Any", notes)})
+        return envelope
+
+    def _accepted(self, method: _Method, keywords: Mapping[str, Any]) -> dict[str, Any]:
+        accepted = {}
+        for name, value in keywords.items():
+            if method.takes(name):
+                accepted[name] = value
+            elif value is not None and name not in {"episode_id", "timeout_s", "request_id"}:
+                self._note(
+                    f"{method.name}() of {type(self.env).__name__} takes no {name!r}; it was not passed on"
+                    + (", so this episode is not seeded" if name == "seed" else "")
+                )
+        return accepted
+
+    def _note(self, text: str) -> None:
+        if text not in self._noted:
+            self._noted.add(text)
+            self._notes.append(text)
+
+    def _settled(self, value: Any) -> Any:
+        return self._wait_for(value) if inspect.isawaitable(value) else value
+
+    # ------------------------------------------------------------------------------------ what it is, and more
+
+    def metadata(self) -> JSONObject:
+        """The ``/metadata`` document."""
+        name = type(self.env).__name__
+        with user_code:
+            describe = getattr(self.env, "get_metadata", None)
+            described = self._settled(describe()) if callable(describe) else None
+        if described is None:
+            described = EnvironmentMetadata(name=name, description=f"{name} environment", version="1.0.0")
+        with encoding("metadata", advanced=False):
+            return cast("JSONObject", plain_json(described))
+
+    def schema(self) -> JSONObject:
+        """The ``/schema`` document."""
+        with encoding("schema", advanced=False):
+            return self.codec.schema()
+
+    @property
+    def render_mode(self) -> str | None:
+        """What ``render`` gives."""
+        mode = getattr(self.env, "render_mode", None)
+        return mode if isinstance(mode, str) else None
+
+    def render(self) -> object:
+        """The environment's current rendering."""
+        render = getattr(self.env, "render", None)
+        if not callable(render):
+            raise EnvironmentExecutionError(f"{type(self.env).__name__} does not render", code="EXECUTION_ERROR")
+        with user_code:
+            return self._settled(render())
+
+    def call(self, name: str, args: list[Any], keywords: dict[str, Any], allowed: Names) -> object:
+        """What the method of that name returns.
+
+        Raises:
+            InvalidActionError: the name is not allowed, or is no method.
+        """
+        method = self.attribute(name, allowed)
+        if not callable(method):
+            raise invalid_message(
+                fault(
+                    "not_callable",
+                    ["data", "name"],
+                    f"{name!r} is an attribute, not a method; read it with x-get_attr",
+                    name,
+                )
+            )
+        with user_code:
+            return self._settled(method(*args, **keywords))
+
+    def attribute(self, name: str, allowed: Names) -> object:
+        """The attribute of that name.
+
+        Raises:
+            InvalidActionError: the name is not allowed, or there is none.
+        """
+        if name.startswith("_") or "." in name or (allowed != "all" and name not in allowed):
+            message = (
+                "names with a leading underscore or a dot are never reachable"
+                if name.startswith("_") or "." in name
+                else f"the server's setting remote_names does not have {name!r}; its operator can add it"
+            )
+            raise invalid_message(fault("not_allowed", ["data", "name"], message, name))
+        with user_code:
+            target = getattr(self.env, "remote_target", self.env)
+            found = getattr(target, name, _MISSING)
+        if found is _MISSING:
+            message = f"{type(target).__name__} has no attribute {name!r}"
+            raise invalid_message(fault("missing_attribute", ["data", "name"], message, name))
+        return found
+
+    def close(self) -> None:
+        """Close the environment, if it can be closed."""
+        close = getattr(self.env, "close", None)
+        if callable(close):
+            with user_code:
+                self._settled(close())
+
+
+_MISSING = object()
+_observation_encoding = encoding("observation", advanced=True)
+
+
+class _Method:
+    """Reset or step of one environment: the asynchronous twin where the class has overridden it, and what it takes."""
+
+    __slots__ = ("_everything", "_names", "call", "name")
+
+    def __init__(self, env: Any, name: str) -> None:
+        self.name = name
+        twin = f"{name}_async"
+        self.call: Callable[..., Any] = getattr(env, twin if overrides_twin(env, twin) else name)
+        try:
+            parameters = inspect.signature(self.call).parameters.values()
+        except (TypeError, ValueError):  # a callable of a C extension says nothing of itself
+            parameters = {}.values()
+        kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+        self._names = frozenset(parameter.name for parameter in parameters if parameter.kind in kinds)
+        self._everything = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
+
+    def takes(self, keyword: str) -> bool:
+        return self._everything or keyword in self._names
+
+
+def _is_record(state: object) -> bool:
+    return isinstance(state, BaseModel | Mapping) or (dataclasses.is_dataclass(state) and not isinstance(state, type))
+
+
+def _model_codec(env: Any, models: Models) -> ModelCodec:
+    state = models.state
+    if state is None or state is State:
+        state = _declared_state(type(env)) or state
+    return ModelCodec(models.action, models.observation, state, models.reset_observation)
+
+
+def _declared_state(cls: type[Any]) -> type[Any] | None:
+    """The class that the annotation of ``state`` names, so that its fields are in the schema."""
+    getter = getattr(getattr(cls, "state", None), "fget", None)
+    try:
+        declared = get_type_hints(getter).get("return") if getter else None
+    except (NameError, TypeError, AttributeError):  # an annotation that is only there for type checkers
+        return None
+    is_record = inspect.isclass(declared) and (issubclass(declared, BaseModel) or dataclasses.is_dataclass(declared))
+    return declared if is_record else None

@@ -1,0 +1,42 @@
+"""What every route has at hand: the application's parts, the guard against foreign web pages, answers to errors."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from fastapi import APIRouter, Depends, HTTPException, Request, Response
+from fastapi.responses import JSONResponse, PlainTextResponse
+
+from openenv_gym_server.catalogue import Catalogue
+from openenv_gym_server.errors import http_answer
+from openenv_gym_server.protection import refusal
+from openenv_gym_server.sessions import Sessions
+from openenv_gym_server.settings import ServerSettings
+
+__all__ = ["Served", "failure", "guarded_router"]
+
+
+class Served(NamedTuple):
+    """What every route has at hand."""
+
+    name: str
+    sessions: Sessions
+    catalogue: Catalogue
+    settings: ServerSettings
+
+
+def guarded_router(served: Served) -> APIRouter:
+    """A router whose routes refuse foreign web pages."""
+
+    async def guard(request: Request) -> None:
+        reason = refusal(request.scope, served.settings)
+        if reason is not None:
+            raise HTTPException(403, reason)
+
+    return APIRouter(dependencies=[Depends(guard)])
+
+
+def failure(error: Exception) -> Response:
+    """The HTTP answer to an error."""
+    status, body = http_answer(error)
+    return PlainTextResponse(body, status) if isinstance(body, str) else JSONResponse(body, status)

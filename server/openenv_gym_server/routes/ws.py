@@ -1,0 +1,212 @@
+"""``/ws``: a session over a WebSocket, as OpenEnv's clients speak it, and the negotiated extension of ours.
+
+A plain ASGI application, because a message should pass nothing between the socket and ``dispatch`` that it does not
+need.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import dataclasses
+import functools
+from typing import Any
+from urllib.parse import parse_qs
+
+import msgspec
+from starlette.types import Receive, Scope, Send
+
+from openenv_gym.errors import InvalidActionError, OpenEnvGymError
+from openenv_gym.messages import SUBPROTOCOL, Close, Open, OpenSettings
+from openenv_gym_server import dispatch
+from openenv_gym_server.dispatch import Terms
+from openenv_gym_server.errors import SessionEndedError, error_frame, fault, invalid_message
+from openenv_gym_server.protection import refusal
+from openenv_gym_server.routes.served import Served
+from openenv_gym_server.session import Session
+
+__all__ = ["WebSocketApp"]
+
+
+class WebSocketApp:
+    """The ASGI application of the route."""
+
+    def __init__(self, served: Served) -> None:
+        self._served = served
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Serve one connection, from its handshake to its end."""
+        await receive()
+        reason = refusal(scope, self._served.settings)
+        if reason is not None:
+            await _refuse(scope, send, reason)
+            return
+        connection = _Connection(self._served, scope, receive, send)
+        # OSError: the peer is gone. CancelledError: the server stopped waiting for a busy environment, whose session
+        # ends by itself. Nobody is left to be told, and this is the task's outermost frame.
+        with contextlib.suppress(OSError, asyncio.CancelledError):
+            await connection.serve()
+
+
+class _Connection:
+    """One socket and its session."""
+
+    def __init__(self, served: Served, scope: Scope, receive: Receive, send: Send) -> None:
+        self._sessions = served.sessions
+        self._receive = receive
+        self._asgi_send = send
+        self._closed = False
+        query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
+        self._attach_to = query.get("session_id", [None])[0]
+        self._terms = Terms(
+            extended=SUBPROTOCOL in scope.get("subprotocols", ()),
+            opened=True,
+            attached=self._attach_to is not None,
+            production=served.settings.production,
+            remote_names=served.settings.remote_names,
+            max_message_bytes=served.settings.max_message_bytes,
+        )
+
+    async def serve(self) -> None:
+        """Accept, find or make the session, converse, clean up."""
+        subprotocol = SUBPROTOCOL if self._terms.extended else None
+        await self._asgi_send({"type": "websocket.accept", "subprotocol": subprotocol, "headers": []})
+        session: Session | None = None
+        try:
+            session = await self._begin()
+            if session is not None:
+                self._terms = dataclasses.replace(self._terms, session_id=session.id)
+                await self._converse(session)
+        except OpenEnvGymError as error:
+            if session is not None:
+                self._sessions.begin_end(session, str(error))
+            await self._send(error_frame(error).decode())
+        finally:
+            await self._leave(session)
+
+    # ------------------------------------------------------------------------------------------- the session
+
+    async def _begin(self) -> Session | None:
+        if self._attach_to is not None:
+            return self._sessions.attach(self._attach_to)
+        if self._terms.extended:
+            return await self._opened()
+        return await self._sessions.open("socket")
+
+    async def _opened(self) -> Session | None:
+        """The session that the peer opens itself; None where it leaves instead."""
+        terms = dataclasses.replace(self._terms, opened=False)
+        while (text := await self._next_text()) is not None:
+            request = dispatch.read(text, terms)
+            if isinstance(request, str):
+                await self._send(request)
+            elif isinstance(request, Close):
+                return None
+            elif not isinstance(request, Open):
+                error = SessionEndedError("the first message under openenv-gym.v1 is x-open", code="SESSION_ERROR")
+                await self._send(error_frame(error, request.id).decode())
+                return None
+            else:
+                session = await self._answer_open(request, terms)
+                if session is not None or self._closed:
+                    return session
+        return None
+
+    async def _answer_open(self, request: Open, terms: Terms) -> Session | None:
+        """Make the session's environment and describe it; None where the request cannot be met."""
+        try:
+            _check_open(request.data)
+            session = await self._sessions.open("socket", _exact_opening(request.data))
+        except InvalidActionError as error:
+            await self._send(error_frame(error, request.id).decode())
+            return None
+        except OpenEnvGymError as error:
+            await self._send(error_frame(error, request.id).decode())
+            await self._close()
+            return None
+        terms = dataclasses.replace(terms, session_id=session.id)
+        answer = await session.run(functools.partial(dispatch.perform, request=request, terms=terms))
+        if answer is not None:
+            await self._send(answer)
+        return session
+
+    async def _converse(self, session: Session) -> None:
+        session.farewell = self._farewell
+        while (text := await self._next_text()) is not None and session.ending is None:
+            answer = await session.handle(text, self._terms)
+            if answer is None:
+                return
+            await self._send(answer)
+
+    async def _leave(self, session: Session | None) -> None:
+        if session is not None:
+            session.farewell = None
+            if session.kind == "kept" and session.ending is None:
+                await self._sessions.detach(session)
+            else:
+                await self._sessions.end(session, "its socket was closed")
+        await self._close()
+
+    async def _farewell(self, reason: str) -> None:
+        """Tell the peer that its session has ended; called by the reaper, while this connection waits for a message."""
+        with contextlib.suppress(OSError, RuntimeError):
+            await self._send(error_frame(SessionEndedError(reason, code="SESSION_ERROR")).decode())
+        await self._close()
+
+    # -------------------------------------------------------------------------------------------- the socket
+
+    async def _next_text(self) -> str | None:
+        """The next text frame; None once the peer is gone. A binary frame is answered and passed over."""
+        while True:
+            event = await self._receive()
+            if event["type"] != "websocket.receive":
+                self._closed = True
+                return None
+            text: str | None = event.get("text")
+            if text is not None:
+                return text
+            message = "a text frame with a JSON object was expected, got a binary frame"
+            await self._send(error_frame(invalid_message(fault("string_type", [], message, None))).decode())
+
+    async def _send(self, text: str) -> None:
+        if not self._closed:
+            await self._asgi_send({"type": "websocket.send", "text": text})
+
+    async def _close(self) -> None:
+        if self._closed:
+            return
+        self._closed = True
+        with contextlib.suppress(OSError, RuntimeError):  # the peer closed at the same moment
+            await self._asgi_send({"type": "websocket.close", "code": 1000})
+
+
+def _check_open(opening: OpenSettings) -> None:
+    """Refuse what belongs to vector sessions.
+
+    Raises:
+        InvalidActionError: the opening asks for more than one environment.
+    """
+    if opening.num_envs != 1:
+        message = "this server opens sessions of one environment each"
+        raise invalid_message(fault("not_supported", ["data", "num_envs"], message, opening.num_envs))
+    for name in ("autoreset_mode", "vectorization"):
+        value: Any = getattr(opening, name)
+        if value is not None:
+            message = "belongs to sessions of several environments, which this server does not open"
+            raise invalid_message(fault("not_supported", ["data", name], message, value))
+
+
+def _exact_opening(opening: OpenSettings) -> OpenSettings:
+    env_kwargs = opening.env_kwargs.items()
+    exact = {name: dispatch.exact(value, "data", "env_kwargs", name) for name, value in env_kwargs}
+    return msgspec.structs.replace(opening, env_kwargs=exact)
+
+
+async def _refuse(scope: Scope, send: Send, reason: str) -> None:
+    """End a handshake with 403 and the reason, where the server can send one."""
+    if "websocket.http.response" in scope.get("extensions", {}):
+        headers = [(b"content-type", b"text/plain; charset=utf-8")]
+        await send({"type": "websocket.http.response.start", "status": 403, "headers": headers})
+        await send({"type": "websocket.http.response.body", "body": reason.encode()})
+    else:
+        await send({"type": "websocket.close", "code": 1008, "reason": reason[:100]})

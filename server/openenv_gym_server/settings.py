@@ -1,0 +1,161 @@
+"""Everything an operator may set about a server, validated once, at construction.
+
+Not for what an environment's author decides (class attributes of ``Environment``) nor for what a client may ask for.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+from openenv_gym.errors import SettingsError
+
+__all__ = [
+    "DEFAULT_CAPACITY",
+    "DEFAULT_KEPT_SESSION_TIMEOUT_S",
+    "Names",
+    "ServerSettings",
+    "uvicorn_options",
+]
+
+DEFAULT_CAPACITY = 64
+"""Sessions at a time for environments that declare ``SUPPORTS_CONCURRENT_SESSIONS``; one for all others."""
+
+DEFAULT_KEPT_SESSION_TIMEOUT_S = 3600.0
+"""How long a session kept over HTTP may be idle, where nothing else is set."""
+
+Names: TypeAlias = frozenset[str] | Literal["all"]
+"""An allow-list: the names themselves, or every one."""
+
+
+def _names_from(variable: str) -> Names:
+    """The comma-separated names of an environment variable; ``*`` is every one."""
+    entries = frozenset(entry.strip().lower() for entry in os.environ.get(variable, "").split(",") if entry.strip())
+    return "all" if "*" in entries else entries
+
+
+def _allowed_origins() -> Names:
+    return _names_from("OPENENV_ALLOWED_ORIGINS")
+
+
+def _allowed_hosts() -> Names:
+    return _names_from("OPENENV_ALLOWED_HOSTS")
+
+
+def _mode() -> str:
+    return os.environ.get("OPENENV_MODE", "simulation")
+
+
+@dataclass(frozen=True, kw_only=True)
+class ServerSettings:
+    """An operator's settings.
+
+    Attributes:
+        mode: ``"simulation"`` or ``"production"``, any letter case; else the environment variable ``OPENENV_MODE``,
+            else simulation. In production no transport has reset, step and state.
+        max_concurrent_envs: sessions at a time; None is one for environments that do not declare
+            ``SUPPORTS_CONCURRENT_SESSIONS`` and ``DEFAULT_CAPACITY`` for those that do; ``"unlimited"`` is as many as
+            come for those that do, and one for the others.
+        session_timeout_s: seconds after which an idle session is ended, one with an open socket included. None:
+            sessions kept over HTTP end after ``DEFAULT_KEPT_SESSION_TIMEOUT_S``, sockets live as long as their peer
+            answers pings.
+        reset_timeout_s: seconds a reset may take before the session is ended; None is no limit.
+        step_timeout_s: the same for every other request.
+        close_timeout_s: seconds to wait for an environment's ``close()`` before the peer is answered; and for slots
+            that are being freed before a new session is refused.
+        shutdown_timeout_s: seconds the server waits for all environments to close when it stops.
+        max_message_size_mb: limit of one inbound message or request body, in MiB.
+        allowed_env_kwargs: keywords a client may give to the environment's factory.
+        remote_names: methods and attributes a client may call and read; names with a leading underscore never.
+        allowed_origins: web origins (``https://host[:port]``) that may use the server from a browser, besides the
+            server's own; default from ``OPENENV_ALLOWED_ORIGINS`` (comma-separated, ``*`` for all).
+        allowed_hosts: Host names that are served on a loopback address, besides the loopback names; default from
+            ``OPENENV_ALLOWED_HOSTS``.
+
+    Raises:
+        SettingsError: ``setting`` names the one that cannot be.
+
+    Example:
+        >>> ServerSettings(mode="Production", max_concurrent_envs=4).mode
+        'production'
+    """
+
+    mode: str = field(default_factory=_mode)
+    max_concurrent_envs: int | Literal["unlimited"] | None = None
+    session_timeout_s: float | None = None
+    reset_timeout_s: float | None = None
+    step_timeout_s: float | None = None
+    close_timeout_s: float = 5.0
+    shutdown_timeout_s: float = 10.0
+    max_message_size_mb: float = 100.0
+    allowed_env_kwargs: Names = frozenset()
+    remote_names: Names = frozenset()
+    allowed_origins: Names = field(default_factory=_allowed_origins)
+    allowed_hosts: Names = field(default_factory=_allowed_hosts)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "mode", _valid_mode(self.mode))
+        _check_capacity(self.max_concurrent_envs)
+        for name in ("session_timeout_s", "reset_timeout_s", "step_timeout_s"):
+            if getattr(self, name) is not None:
+                _check_positive(name, getattr(self, name))
+        for name in ("close_timeout_s", "shutdown_timeout_s", "max_message_size_mb"):
+            _check_positive(name, getattr(self, name))
+        for name in ("allowed_env_kwargs", "remote_names", "allowed_origins", "allowed_hosts"):
+            object.__setattr__(self, name, _valid_names(name, getattr(self, name)))
+
+    @property
+    def production(self) -> bool:
+        """Whether reset, step and state are closed."""
+        return self.mode == "production"
+
+    @property
+    def max_message_bytes(self) -> int:
+        """The limit of one inbound message, in bytes."""
+        return int(self.max_message_size_mb * 2**20)
+
+
+def uvicorn_options(settings: ServerSettings) -> dict[str, Any]:
+    """The options with which uvicorn holds these settings too.
+
+    The socket's own limit is 1 MiB above ours, so that a message a little too large gets an error frame instead of a
+    closed socket; a much larger one closes it with code 1009.
+    """
+    return {
+        "ws_max_size": settings.max_message_bytes + 2**20,
+        "timeout_graceful_shutdown": math.ceil(settings.shutdown_timeout_s),
+    }
+
+
+def _valid_mode(mode: object) -> str:
+    name = str(getattr(mode, "value", mode)).strip().lower()
+    if name not in {"simulation", "production"}:
+        raise SettingsError(
+            f'expected mode "simulation" or "production", got {mode!r}; set mode= or OPENENV_MODE', setting="mode"
+        )
+    return name
+
+
+def _check_capacity(capacity: object) -> None:
+    if capacity is None or capacity == "unlimited":
+        return
+    if isinstance(capacity, bool) or not isinstance(capacity, int) or capacity < 1:
+        raise SettingsError(
+            f'expected max_concurrent_envs of at least 1, "unlimited" or None, got {capacity!r}',
+            setting="max_concurrent_envs",
+        )
+
+
+def _check_positive(name: str, value: object) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < math.inf:
+        raise SettingsError(f"expected {name} to be a positive number, got {value!r}", setting=name)
+
+
+def _valid_names(setting: str, names: object) -> Names:
+    if names == "all":
+        return "all"
+    if isinstance(names, str) or not isinstance(names, set | frozenset | list | tuple):
+        raise SettingsError(f'expected {setting} to be a set of names or "all", got {names!r}', setting=setting)
+    return frozenset(str(name) for name in names)

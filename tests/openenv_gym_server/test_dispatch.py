@@ -1,0 +1,287 @@
+"""Tests of ``openenv_gym_server.dispatch``."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Awaitable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from openenv_gym.info import decode_exact, encode_exact
+from openenv_gym_server.dispatch import HANDLERS, Terms, perform, read, respond
+from openenv_gym_server.hosting import HostedEnvironment, Models
+from tests.text_envs import Bare, Echo, Heard, Say
+
+STOCK = Terms()
+OURS = Terms(session_id="s", extended=True, opened=True, remote_names=frozenset({"count", "label", "fail", "live"}))
+
+
+class Rendering(Echo):
+    render_mode = "rgb_array"
+    label = "a label"
+    live = object()
+
+    def render(self) -> object:
+        return np.zeros((2, 2, 3), dtype=np.uint8)
+
+    def count(self, *numbers: int, start: int = 0) -> tuple[int, ...]:
+        return tuple(start + number for number in numbers)
+
+    def fail(self) -> None:
+        raise OSError("no")
+
+
+def no_wait(awaitable: Awaitable[Any]) -> Any:
+    raise AssertionError("nothing here is asynchronous")
+
+
+@pytest.fixture
+def hosted() -> HostedEnvironment:
+    return HostedEnvironment(Rendering(), Models(Say, Heard), no_wait)
+
+
+def ask(hosted: HostedEnvironment, message: object, terms: Terms = STOCK) -> dict[str, Any]:
+    text = message if isinstance(message, str) else json.dumps(message)
+    answer = respond(hosted, text, terms)
+    assert answer is not None
+    return json.loads(answer)
+
+
+def code_of(answer: dict[str, Any]) -> str:
+    assert answer["type"] == "error"
+    return answer["data"]["code"]
+
+
+def test_an_episode_goes_through(hosted: HostedEnvironment) -> None:
+    first = ask(hosted, {"type": "reset", "data": {"seed": 3, "episode_id": "one"}})
+    assert first == {
+        "type": "observation",
+        "data": {"observation": {"metadata": {}, "echo": "ready", "extra": None}, "reward": None, "done": False},
+    }
+    answer = ask(hosted, {"type": "step", "data": {"message": "hello"}})
+    assert answer["data"]["observation"]["echo"] == "hello"
+    assert answer["data"]["reward"] == 1.0
+    assert ask(hosted, {"type": "state"}) == {"type": "state", "data": {"episode_id": "one", "step_count": 1}}
+
+
+def test_close_has_no_answer(hosted: HostedEnvironment) -> None:
+    assert respond(hosted, '{"type":"close"}', STOCK) is None
+
+
+def test_mcp_is_refused_in_its_own_terms(hosted: HostedEnvironment) -> None:
+    answer = ask(hosted, {"type": "mcp", "data": {"jsonrpc": "2.0", "id": 4, "method": "tools/list"}})
+    assert answer["type"] == "mcp"
+    assert answer["data"]["id"] == 4
+    assert answer["data"]["error"]["code"] == -32603
+
+
+@pytest.mark.parametrize(
+    ("message", "code", "loc"),
+    [
+        ("{", "INVALID_JSON", None),
+        ('{"type":"step","data":{"message":NaN}}', "INVALID_JSON", None),
+        ('{"type":"step","data":{"volume":1e999}}', "INVALID_JSON", None),
+        ('{"type":"step","data":{"message":"\\ud800"}}', "INVALID_JSON", None),
+        ("[" * 100_000, "INVALID_JSON", None),
+        ("[1]", "VALIDATION_ERROR", []),
+        ("null", "VALIDATION_ERROR", []),
+        ('"step"', "VALIDATION_ERROR", []),
+        ("{}", "UNKNOWN_TYPE", None),
+        ('{"type":"jump"}', "UNKNOWN_TYPE", None),
+        ('{"type":5}', "UNKNOWN_TYPE", None),
+        ('{"type":["a"]}', "UNKNOWN_TYPE", None),
+        ('{"type":"x-open"}', "UNKNOWN_TYPE", None),
+        ('{"type":"x-render","data":{}}', "UNKNOWN_TYPE", None),
+        ('{"type":"step"}', "VALIDATION_ERROR", ["data"]),
+        ('{"type":"step","data":[1]}', "VALIDATION_ERROR", ["data"]),
+        ('{"type":"step","data":null}', "VALIDATION_ERROR", ["data"]),
+        ('{"type":"reset","data":null}', "VALIDATION_ERROR", ["data"]),
+        ('{"type":"state","data":{}}', "VALIDATION_ERROR", ["data"]),
+        ('{"type":"close","data":{}}', "VALIDATION_ERROR", ["data"]),
+        ('{"type":"step","data":{},"now":1}', "VALIDATION_ERROR", ["now"]),
+        ('{"type":"state","id":1}', "VALIDATION_ERROR", ["id"]),
+        ('{"type":"reset","data":{"seed":-1}}', "VALIDATION_ERROR", ["data", "seed"]),
+        ('{"type":"reset","data":{"seed":true}}', "VALIDATION_ERROR", ["data", "seed"]),
+        ('{"type":"reset","data":{"seed":"5"}}', "VALIDATION_ERROR", ["data", "seed"]),
+        ('{"type":"reset","data":{"episode_id":5}}', "VALIDATION_ERROR", ["data", "episode_id"]),
+        ('{"type":"reset","data":{"episode_id":"%s"}}' % ("x" * 256), "VALIDATION_ERROR", ["data", "episode_id"]),
+        ('{"type":"step","data":{}}', "VALIDATION_ERROR", ["message"]),
+        ('{"type":"step","data":{"message":5}}', "VALIDATION_ERROR", ["message"]),
+        ('{"type":"step","data":{"message":"a","colour":1}}', "VALIDATION_ERROR", ["colour"]),
+        ('{"type":"step","data":{"message":"rude"}}', "VALIDATION_ERROR", ["message"]),
+    ],
+)
+def test_bad_input_is_told_with_its_path_and_never_reaches_the_environment(
+    hosted: HostedEnvironment, message: str, code: str, loc: list[str] | None
+) -> None:
+    ask(hosted, {"type": "reset"})
+    before = list(hosted.env.calls)
+    answer = ask(hosted, message)
+    assert code_of(answer) == code
+    if loc is not None:
+        assert answer["data"]["errors"][0]["loc"] == loc
+    assert hosted.env.calls == before
+    assert ask(hosted, {"type": "step", "data": {"message": "on"}})["type"] == "observation"
+    assert hosted.steps == 1
+
+
+@pytest.mark.parametrize("message", ["raise", "exit", "interrupt", "silent", "pydantic", "surrogate", "stop"])
+def test_whatever_the_environment_raises_the_session_goes_on(hosted: HostedEnvironment, message: str) -> None:
+    answer = ask(hosted, {"type": "step", "data": {"message": message}})
+    assert code_of(answer) == "EXECUTION_ERROR"
+    assert answer["data"]["message"]
+    assert ask(hosted, {"type": "step", "data": {"message": "on"}})["type"] == "observation"
+
+
+@pytest.mark.parametrize("message", ["object", "lone"])
+def test_an_observation_that_cannot_be_sent_is_told_with_the_advance(hosted: HostedEnvironment, message: str) -> None:
+    answer = ask(hosted, {"type": "step", "data": {"message": message}})
+    assert code_of(answer) == "EXECUTION_ERROR"
+    assert "already advanced" in answer["data"]["message"]
+    assert ask(hosted, {"type": "state"})["data"]["step_count"] == 1
+
+
+@pytest.mark.parametrize(("message", "sent"), [("array", [[0.0, 1.0], [2.0, 3.0]]), ("nan", "NaN"), ("bytes", "/wA=")])
+def test_values_json_does_not_have_are_never_null(hosted: HostedEnvironment, message: str, sent: object) -> None:
+    answer = ask(hosted, {"type": "step", "data": {"message": message}})
+    assert answer["data"]["observation"]["extra"] == sent
+
+
+def test_a_message_above_the_limit_names_size_and_setting(hosted: HostedEnvironment) -> None:
+    terms = Terms(max_message_bytes=100, extended=True)
+    answer = ask(hosted, {"type": "step", "id": 1, "data": {"message": "x" * 200}}, terms)
+    assert code_of(answer) == "VALIDATION_ERROR"
+    assert answer["data"]["setting"] == "max_message_size_mb"
+    assert answer["data"]["limit"] == 100
+
+
+@pytest.mark.parametrize("kind", ["reset", "step", "state"])
+def test_production_has_no_control_messages(hosted: HostedEnvironment, kind: str) -> None:
+    message: dict[str, Any] = {"type": kind}
+    if kind == "step":
+        message["data"] = {"message": "x"}
+    answer = ask(hosted, message, Terms(production=True))
+    assert code_of(answer) == "VALIDATION_ERROR"
+    assert "production" in answer["data"]["message"]
+    assert hosted.env.calls == []
+
+
+def test_ids_are_repeated_by_answers_and_errors(hosted: HostedEnvironment) -> None:
+    assert ask(hosted, {"type": "state", "id": 1}, OURS)["id"] == 1
+    assert ask(hosted, {"type": "step", "id": "a", "data": {"message": 1}}, OURS)["id"] == "a"
+    assert ask(hosted, {"type": "step", "id": 2}, OURS)["id"] == 2
+    assert ask(hosted, {"type": "jump", "id": 3}, OURS)["id"] == 3
+    for unusable in ('{"type":"jump","id":true}', '{"type":"jump"}', "[1]", "{"):
+        assert "id" not in ask(hosted, unusable, OURS)
+
+
+def test_opening_describes_the_environment_once(hosted: HostedEnvironment) -> None:
+    answer = ask(hosted, {"type": "x-open", "id": 1}, Terms(session_id="s", extended=True, opened=False))
+    assert answer["data"]["session_id"] == "s"
+    assert answer["data"]["resume_token"] is None
+    assert answer["data"]["render_mode"] == "rgb_array"
+    assert answer["data"]["metadata"]["name"] == "Rendering"
+    assert set(answer["data"]["schema"]) == {"action", "observation", "state", "reset_observation"}
+    assert code_of(ask(hosted, {"type": "x-open"}, OURS)) == "VALIDATION_ERROR"
+
+
+def test_opening_an_attached_session_takes_no_settings(hosted: HostedEnvironment) -> None:
+    attached = Terms(session_id="s", extended=True, attached=True)
+    assert ask(hosted, {"type": "x-open"}, attached)["type"] == "x-open"
+    refused = ask(hosted, {"type": "x-open", "data": {"env_kwargs": {"a": 1}}}, attached)
+    assert code_of(refused) == "VALIDATION_ERROR"
+
+
+@pytest.mark.parametrize(
+    ("data", "loc"),
+    [
+        ({}, ["data", "name"]),
+        ({"name": 5}, ["data", "name"]),
+        ({"name": "count", "more": 1}, ["data", "more"]),
+        ({"name": "count", "args": [[1, 2]], "kwargs": []}, ["data", "kwargs"]),
+    ],
+)
+def test_a_fault_inside_data_has_its_path(hosted: HostedEnvironment, data: dict[str, Any], loc: list[str]) -> None:
+    answer = ask(hosted, {"type": "x-call", "data": data}, OURS)
+    assert code_of(answer) == "VALIDATION_ERROR"
+    assert answer["data"]["errors"][0]["loc"] == loc
+
+
+def test_a_rendering_travels_exactly(hosted: HostedEnvironment) -> None:
+    frame = decode_exact(ask(hosted, {"type": "x-render"}, OURS)["data"]["value"])
+    assert isinstance(frame, np.ndarray)
+    assert frame.dtype == np.uint8
+    assert frame.shape == (2, 2, 3)
+
+
+def test_calls_and_attributes_travel_exactly(hosted: HostedEnvironment) -> None:
+    data = {"name": "count", "args": [encode_exact(1), encode_exact(2)], "kwargs": {"start": encode_exact(10)}}
+    answer = ask(hosted, {"type": "x-call", "data": data}, OURS)
+    assert decode_exact(answer["data"]["value"]) == (11, 12)
+    answer = ask(hosted, {"type": "x-get_attr", "data": {"name": "label"}}, OURS)
+    assert decode_exact(answer["data"]["value"]) == "a label"
+
+
+def test_arguments_that_cannot_be_read_are_refused(hosted: HostedEnvironment) -> None:
+    unreadable = {"$": "no such tag"}
+    for data, loc in (
+        ({"args": [1, unreadable]}, ["args", 1]),
+        ({"kwargs": {"start": unreadable}}, ["kwargs", "start"]),
+    ):
+        answer = ask(hosted, {"type": "x-call", "data": {"name": "count", **data}}, OURS)
+        assert code_of(answer) == "VALIDATION_ERROR"
+        assert answer["data"]["errors"][0]["loc"] == ["data", *loc]
+
+
+def test_a_live_object_cannot_be_read(hosted: HostedEnvironment) -> None:
+    answer = ask(hosted, {"type": "x-get_attr", "data": {"name": "live"}}, OURS)
+    assert code_of(answer) == "EXECUTION_ERROR"
+
+
+@pytest.mark.parametrize("name", ["close", "_apply_rubric", "__class__", "label.x"])
+def test_names_that_are_not_allowed_are_refused(hosted: HostedEnvironment, name: str) -> None:
+    for kind in ("x-call", "x-get_attr"):
+        answer = ask(hosted, {"type": kind, "data": {"name": name}}, OURS)
+        assert code_of(answer) == "VALIDATION_ERROR"
+        assert answer["data"]["errors"][0]["loc"] == ["data", "name"]
+    assert hosted.env.closed == 0
+
+
+def test_a_call_that_raises_is_the_environments_error(hosted: HostedEnvironment) -> None:
+    assert code_of(ask(hosted, {"type": "x-call", "data": {"name": "fail"}}, OURS)) == "EXECUTION_ERROR"
+    assert code_of(ask(hosted, {"type": "x-call", "data": {"name": "label"}}, OURS)) == "VALIDATION_ERROR"
+
+
+def test_reading_gives_the_request_or_the_error_frame(hosted: HostedEnvironment) -> None:
+    request = read('{"type":"state"}', STOCK)
+    assert not isinstance(request, str)
+    assert perform(hosted, request, STOCK) is not None
+    assert isinstance(read("{", STOCK), str)
+
+
+def test_every_answered_message_has_one_function() -> None:
+    assert {kind.__name__ for kind in HANDLERS} == {
+        "Reset",
+        "Step",
+        "State",
+        "Open",
+        "Render",
+        "Call",
+        "GetAttr",
+        "Mcp",
+    }
+
+
+def test_a_bare_class_is_counted_and_named() -> None:
+    hosted = HostedEnvironment(Bare(), Models(Say, Heard), no_wait)
+    assert ask(hosted, {"type": "state"})["data"] == {"episode_id": None, "step_count": 0}
+    first = ask(hosted, {"type": "reset", "data": {"seed": 1, "difficulty": "hard"}})
+    assert len(first["data"]["metadata"]["warnings"]) == 2
+    again = ask(hosted, {"type": "reset", "data": {"seed": 2}})
+    assert "metadata" not in again["data"]
+    ask(hosted, {"type": "step", "data": {"message": "x"}})
+    state = ask(hosted, {"type": "state"})["data"]
+    assert state["step_count"] == 1
+    assert isinstance(state["episode_id"], str)

@@ -1,0 +1,213 @@
+"""Tests of ``openenv_gym_server.errors``."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import BaseModel, ValidationError
+
+from openenv_gym.errors import (
+    CapacityError,
+    EnvironmentExecutionError,
+    EnvironmentFactoryError,
+    InvalidActionError,
+    MessageTooLargeError,
+    ProtocolError,
+)
+from openenv_gym_server.errors import (
+    MAX_FAULTS,
+    ConcurrencyConfigurationError,
+    SessionEndedError,
+    SessionNotFoundError,
+    UnknownTypeError,
+    at_capacity,
+    encoding,
+    error_frame,
+    factory_calls,
+    fault,
+    http_answer,
+    invalid_action,
+    invalid_message,
+    text_of,
+    user_code,
+)
+from tests.text_envs import Say, SilentError
+
+
+def frame(error: BaseException) -> dict[str, Any]:
+    message = json.loads(error_frame(error))
+    assert message["type"] == "error"
+    return message["data"]
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (ProtocolError("x"), "INVALID_JSON"),
+        (UnknownTypeError("x"), "UNKNOWN_TYPE"),
+        (InvalidActionError("x"), "VALIDATION_ERROR"),
+        (MessageTooLargeError("x"), "VALIDATION_ERROR"),
+        (CapacityError("x"), "CAPACITY_REACHED"),
+        (EnvironmentFactoryError("x"), "FACTORY_ERROR"),
+        (SessionNotFoundError("x"), "SESSION_ERROR"),
+        (SessionEndedError("x"), "SESSION_ERROR"),
+        (EnvironmentExecutionError("x"), "EXECUTION_ERROR"),
+        (RuntimeError("x"), "EXECUTION_ERROR"),
+    ],
+)
+def test_every_error_has_its_code_on_the_wire(error: BaseException, code: str) -> None:
+    assert frame(error)["code"] == code
+    assert frame(error)["message"] == "x"
+
+
+def test_a_frame_carries_what_belongs_to_its_code() -> None:
+    assert frame(InvalidActionError("x", errors=[{"loc": ["a"]}]))["errors"] == [{"loc": ["a"]}]
+    assert frame(InvalidActionError("x"))["errors"] == []
+    assert frame(MessageTooLargeError("x", size=3, limit=2, setting="s"))["limit"] == 2
+    assert frame(at_capacity(2, 2, "advice"))["max_sessions"] == 2
+    assert frame(EnvironmentFactoryError("x", factory_name="Make"))["factory_name"] == "Make"
+
+
+def test_a_frame_repeats_the_id_of_its_request() -> None:
+    assert json.loads(error_frame(RuntimeError("x"), 7))["id"] == 7
+    assert "id" not in json.loads(error_frame(RuntimeError("x")))
+
+
+@pytest.mark.parametrize(
+    ("error", "status"),
+    [
+        (InvalidActionError("x", errors=[]), 422),
+        (InvalidActionError("x"), 422),
+        (MessageTooLargeError("x"), 413),
+        (SessionNotFoundError("x"), 404),
+        (at_capacity(1, 1, ""), 503),
+        (SessionEndedError("x"), 504),
+        (EnvironmentExecutionError("secret"), 500),
+        (EnvironmentFactoryError("secret"), 500),
+    ],
+)
+def test_every_error_has_its_http_status(error: BaseException, status: int) -> None:
+    answer = http_answer(error)
+    assert answer.status == status
+    assert "secret" not in str(answer.body)
+    assert isinstance(answer.body, str) == (status == 500)
+
+
+def test_the_text_of_an_exception_is_always_text() -> None:
+    assert text_of(RuntimeError("a")) == "a"
+    assert text_of(RuntimeError()) == "RuntimeError"
+    assert text_of(SilentError()) == "SilentError"
+    assert text_of(ValueError("half \ud800")) == "half \\ud800"
+    assert len(text_of(ValueError("x" * 100_000))) == 10_000
+
+
+def test_a_refusal_tells_the_first_fault_and_lists_all() -> None:
+    error = invalid_message(fault("missing", ["data", "x"], "Field required", {}), fault("b", [], "other", 1))
+    assert str(error) == "Invalid message: data.x: Field required"
+    assert error.errors is not None
+    assert [entry["type"] for entry in error.errors] == ["missing", "b"]
+    assert str(invalid_message(fault("b", [], "other", 1))) == "Invalid message: other"
+
+
+def test_a_custom_validators_exception_becomes_text() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Say.model_validate({"message": "rude"})
+    error = invalid_action(caught.value, ("body",))
+    assert error.errors is not None
+    (entry,) = error.errors
+    assert entry["loc"] == ["body", "message"]
+    assert entry["ctx"] == {"error": "rude words are refused"}
+    json.dumps(error.errors)
+
+
+def test_faults_and_their_inputs_are_bounded() -> None:
+    class Numbers(BaseModel):
+        values: list[int]
+
+    with pytest.raises(ValidationError) as caught:
+        Numbers.model_validate({"values": ["x" * 10_000] * 500})
+    error = invalid_action(caught.value)
+    assert error.errors is not None
+    assert len(error.errors) == MAX_FAULTS
+    assert len(json.dumps(error.errors)) < 100_000
+
+
+def test_an_input_without_a_json_form_is_described() -> None:
+    assert fault("a", [], "b", object())["input"].startswith("object, ")
+    assert fault("a", [], "b", "\ud800")["input"].startswith("str, ")
+    assert fault("a", [], "b", float("nan"))["input"] == "NaN"
+
+
+def test_a_context_of_other_values_is_kept() -> None:
+    with pytest.raises(ValidationError) as caught:
+        Say.model_validate({"message": "x", "volume": "loud"})
+    assert invalid_action(caught.value).errors is not None
+
+    class Small(BaseModel):
+        size: int
+
+        model_config = {"hide_input_in_errors": True}
+
+    with pytest.raises(ValidationError) as caught:
+        Small.model_validate({"size": "a"})
+    entry = invalid_action(caught.value).errors
+    assert entry is not None
+    assert entry[0]["type"] == "int_parsing"
+
+
+def test_a_fault_without_a_url_has_none() -> None:
+    from pydantic_core import PydanticCustomError
+
+    class Custom(BaseModel):
+        size: int
+
+        def __init__(self, **data: Any) -> None:
+            super().__init__(**data)
+
+    error = ValidationError.from_exception_data(
+        "Custom", [{"type": PydanticCustomError("odd", "odd one"), "loc": ("a",), "input": 1}]
+    )
+    refused = invalid_action(error)
+    assert refused.errors is not None
+    assert "url" not in refused.errors[0]
+
+
+def test_whatever_an_environment_raises_is_its_error() -> None:
+    for raised in (SystemExit(1), KeyboardInterrupt(), StopIteration(), ValueError("v")):
+        with pytest.raises(EnvironmentExecutionError) as caught, user_code:
+            raise raised
+        assert caught.value.__cause__ is raised
+    with pytest.raises(InvalidActionError), user_code:
+        raise InvalidActionError("refused")
+    with user_code:
+        pass
+
+
+def test_a_failing_factory_is_named_with_its_cause() -> None:
+    with pytest.raises(EnvironmentFactoryError) as caught, factory_calls("Make"):
+        raise OSError("no such device")
+    assert caught.value.factory_name == "Make"
+    assert "no such device" in str(caught.value)
+    with pytest.raises(InvalidActionError), factory_calls("Make"):
+        raise InvalidActionError("refused")
+    with factory_calls("Make"):
+        pass
+
+
+def test_an_answer_that_cannot_be_sent_says_whether_the_environment_has_moved_on() -> None:
+    with pytest.raises(EnvironmentExecutionError, match="already advanced"), encoding("observation", advanced=True):
+        raise ValueError("x")
+    with pytest.raises(EnvironmentExecutionError) as caught, encoding("state", advanced=False):
+        raise ValueError("x")
+    assert "advanced" not in str(caught.value)
+    with encoding("state", advanced=False):
+        pass
+
+
+def test_a_concurrency_error_names_environment_and_setting() -> None:
+    error = ConcurrencyConfigurationError(
+        "x", setting="max_concurrent_envs", environment_name="E", max_concurrent_envs=3
+    )
+    assert (error.setting, error.environment_name, error.max_concurrent_envs) == ("max_concurrent_envs", "E", 3)

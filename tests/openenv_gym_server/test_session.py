@@ -1,0 +1,150 @@
+"""Tests of ``openenv_gym_server.session``: where steps run, and for how long."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from openenv_gym_server.dispatch import Terms
+from openenv_gym_server.errors import SessionEndedError
+from openenv_gym_server.factories import EnvironmentFactory
+from openenv_gym_server.hosting import Models
+from openenv_gym_server.session import INLINE_MESSAGE_CHARACTERS, Session
+from openenv_gym_server.sessions import Sessions
+from openenv_gym_server.settings import ServerSettings
+from openenv_gym_server.worker import Worker
+from tests.text_envs import Echo, Heard, Say
+
+
+class Inline(Echo):
+    INLINE = True
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.stepped_on: list[str] = []
+
+    def step(self, action: Say) -> Heard:
+        self.stepped_on.append(threading.current_thread().name)
+        if action.message == "slow":
+            until = time.perf_counter() + 0.01
+            while time.perf_counter() < until:
+                pass
+        return super().step(action)
+
+
+class Run:
+    """One session on one loop."""
+
+    def __init__(self, env: type[Any], settings: ServerSettings | None = None) -> None:
+        self.loop = asyncio.new_event_loop()
+        self.sessions = Sessions(EnvironmentFactory(env), Models(Say, Heard), settings or ServerSettings())
+        self.session = self.loop.run_until_complete(self.sessions.open("socket"))
+
+    @property
+    def env(self) -> Any:
+        assert self.session.hosted is not None
+        return self.session.hosted.env
+
+    def ask(self, kind: str, **data: Any) -> dict[str, Any]:
+        message = {"type": kind, **({"data": data} if kind != "state" else {})}
+        answer = self.loop.run_until_complete(self.session.handle(json.dumps(message), Terms()))
+        assert answer is not None
+        return json.loads(answer)
+
+    def close(self) -> None:
+        self.loop.run_until_complete(self.sessions.shutdown())
+        self.loop.run_until_complete(self.loop.shutdown_default_executor())
+        self.loop.close()
+
+
+@pytest.fixture
+def inline() -> Iterator[Run]:
+    run = Run(Inline)
+    yield run
+    run.close()
+
+
+def test_a_fast_environment_steps_on_the_loop_and_is_made_and_reset_on_its_thread(inline: Run) -> None:
+    assert inline.session.inline
+    inline.ask("reset")
+    inline.ask("step", message="x")
+    assert inline.ask("state")["data"]["step_count"] == 1
+    assert inline.env.stepped_on == [threading.current_thread().name]
+    assert threading.get_ident() in inline.env.threads
+    assert len(inline.env.threads) == 2
+
+
+def test_a_step_above_the_limit_moves_the_session_to_its_thread_at_the_next_reset(inline: Run) -> None:
+    inline.ask("reset")
+    for message in ("slow", "x"):
+        inline.ask("step", message=message)
+    assert inline.session.inline
+    inline.ask("reset")
+    assert not inline.session.inline
+    inline.ask("step", message="x")
+    here = threading.current_thread().name
+    assert inline.env.stepped_on[:2] == [here, here]
+    assert inline.env.stepped_on[2].startswith("openenv-session-")
+
+
+def test_a_large_message_is_read_on_the_thread(inline: Run) -> None:
+    inline.ask("reset")
+    inline.ask("step", message="x" * INLINE_MESSAGE_CHARACTERS)
+    assert inline.env.stepped_on[0].startswith("openenv-session-")
+
+
+def test_bad_input_on_the_loop_is_answered_as_elsewhere(inline: Run) -> None:
+    assert inline.ask("step")["data"]["code"] == "VALIDATION_ERROR"
+    assert inline.ask("step", message="exit")["data"]["code"] == "EXECUTION_ERROR"
+    assert inline.loop.run_until_complete(inline.session.handle('{"type":"close"}', Terms())) is None
+
+
+@pytest.mark.parametrize("flag", ["REQUIRES_SINGLE_THREAD_EXECUTOR", "async"])
+def test_an_environment_bound_to_a_thread_or_loop_is_never_inline(flag: str) -> None:
+    class Bound(Inline):
+        REQUIRES_SINGLE_THREAD_EXECUTOR = flag != "async"
+
+    if flag == "async":
+
+        async def step(self: Any, action: Say) -> Heard:
+            return Heard()
+
+        Bound.step = step  # type: ignore[assignment, method-assign]
+    run = Run(Bound)
+    assert not run.session.inline
+    assert run.ask("step", message="x")["type"] == "observation"
+    run.close()
+
+
+def test_its_info_tells_what_is_known(inline: Run) -> None:
+    inline.ask("reset")
+    inline.ask("step", message="x")
+    inline.ask("reset")
+    inline.ask("step", message="x")
+    info = inline.session.info()
+    assert (info.session_id, info.step_count, info.environment_type) == (inline.session.id, 2, "Inline")
+    assert info.created_at <= info.last_activity_at <= time.time() + 1
+
+
+def test_a_session_without_environment_says_so() -> None:
+    worker = Worker("tested")
+    session = Session("s", "kept", worker, ServerSettings())
+    assert session.info().environment_type == ""
+    assert not session.idle_for(0)
+    with pytest.raises(SessionEndedError):
+        asyncio.run(session.handle("{}", Terms()))
+    worker.stop()
+    assert worker.join(5.0)
+
+
+def test_within_the_time_limit_nothing_happens() -> None:
+    run = Run(Echo, ServerSettings(step_timeout_s=10, reset_timeout_s=10))
+    assert run.ask("reset")["type"] == "observation"
+    assert run.ask("step", message="x" * (INLINE_MESSAGE_CHARACTERS + 1))["type"] == "observation"
+    run.close()

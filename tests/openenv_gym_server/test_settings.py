@@ -1,0 +1,54 @@
+"""Tests of ``openenv_gym_server.settings``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from openenv_gym.errors import SettingsError
+from openenv_gym.types import ServerMode
+from openenv_gym_server.settings import ServerSettings, uvicorn_options
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [
+        ("mode", "training"),
+        ("max_concurrent_envs", 0),
+        ("max_concurrent_envs", True),
+        ("max_concurrent_envs", 1.5),
+        ("session_timeout_s", 0),
+        ("reset_timeout_s", -1),
+        ("step_timeout_s", float("nan")),
+        ("close_timeout_s", float("inf")),
+        ("shutdown_timeout_s", "1"),
+        ("max_message_size_mb", 0),
+        ("allowed_env_kwargs", "size"),
+        ("remote_names", 5),
+    ],
+)
+def test_a_setting_that_cannot_be_is_named(setting: str, value: Any) -> None:
+    with pytest.raises(SettingsError) as caught:
+        ServerSettings(**{setting: value})
+    assert caught.value.setting == setting
+    assert repr(value) in str(caught.value)
+
+
+def test_the_mode_comes_from_argument_or_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("OPENENV_MODE", raising=False)
+    assert ServerSettings().mode == "simulation"
+    assert ServerSettings(mode=ServerMode.PRODUCTION).production
+    monkeypatch.setenv("OPENENV_MODE", "Production")
+    assert ServerSettings().production
+    assert not ServerSettings(mode="SIMULATION").production
+
+
+def test_names_may_come_in_any_collection() -> None:
+    assert ServerSettings(allowed_env_kwargs=["a", "b"]).allowed_env_kwargs == {"a", "b"}  # type: ignore[arg-type]
+    assert ServerSettings(remote_names="all").remote_names == "all"
+
+
+def test_uvicorn_gets_limits_that_leave_room_for_an_answer() -> None:
+    options = uvicorn_options(ServerSettings(max_message_size_mb=2, shutdown_timeout_s=1.5))
+    assert options == {"ws_max_size": 3 * 2**20, "timeout_graceful_shutdown": 2}

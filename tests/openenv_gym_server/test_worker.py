@@ -1,0 +1,167 @@
+"""Tests of ``openenv_gym_server.worker``."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+
+import pytest
+
+from openenv_gym_server.worker import Worker
+
+WAIT_S = 10.0
+
+
+@pytest.fixture(params=[False, True], ids=["plain", "with a loop"])
+def worker(request: pytest.FixtureRequest):  # type: ignore[no-untyped-def]
+    worker = Worker("tested", may_be_async=request.param)
+    yield worker
+    worker.stop()
+    assert worker.join(WAIT_S)
+
+
+def test_jobs_run_in_order_on_one_named_thread(worker: Worker) -> None:
+    seen: list[tuple[int, str]] = []
+    futures = [worker.submit(lambda n=n: seen.append((n, threading.current_thread().name))) for n in range(20)]
+    for future in futures:
+        future.result(WAIT_S)
+    assert seen == [(n, "tested") for n in range(20)]
+
+
+@pytest.mark.parametrize("error", [ValueError("v"), SystemExit(1), KeyboardInterrupt()])
+def test_whatever_a_job_raises_is_handed_over_and_the_thread_serves_on(worker: Worker, error: BaseException) -> None:
+    def fail() -> None:
+        raise error
+
+    with pytest.raises(type(error)):
+        worker.submit(fail).result(WAIT_S)
+    assert worker.submit(lambda: 1).result(WAIT_S) == 1
+
+
+def test_a_job_is_awaited_on_the_callers_loop(worker: Worker) -> None:
+    async def main() -> tuple[int, str]:
+        value = await worker.run(lambda: 1)
+        with pytest.raises(SystemExit):
+            await worker.run(exit_now)
+        return value, await worker.run(lambda: threading.current_thread().name)
+
+    def exit_now() -> None:
+        raise SystemExit(1)
+
+    assert asyncio.run(main()) == (1, "tested")
+
+
+def test_a_cancelled_or_vanished_caller_harms_nobody(worker: Worker) -> None:
+    go, done = threading.Event(), threading.Event()
+
+    def job() -> None:
+        assert go.wait(WAIT_S)
+        done.set()
+
+    def failing() -> None:
+        raise ValueError
+
+    async def main() -> None:
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(worker.run(job), 0.01)
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(worker.run(failing), 0.01)
+        go.set()
+        await worker.run(lambda: None)
+        go.clear()
+        with pytest.raises(TimeoutError):
+            await asyncio.wait_for(worker.run(job), 0.01)
+
+    asyncio.run(main())
+    go.set()
+    assert done.wait(WAIT_S)
+    assert worker.submit(lambda: 1).result(WAIT_S) == 1
+
+
+def test_a_factory_finds_the_loop_its_coroutines_will_run_on() -> None:
+    worker = Worker("tested", may_be_async=True)
+    found = worker.submit(asyncio.get_event_loop).result(WAIT_S)
+
+    async def running() -> asyncio.AbstractEventLoop:
+        return asyncio.get_running_loop()
+
+    assert worker.submit(lambda: worker.wait_for(running())).result(WAIT_S) is found
+    worker.stop()
+    assert worker.join(WAIT_S)
+    assert found.is_closed()
+
+
+def test_background_tasks_go_on_between_two_jobs() -> None:
+    worker = Worker("tested", may_be_async=True)
+    ticked, ended = threading.Event(), threading.Event()
+
+    async def tick() -> None:
+        try:
+            for _ in range(3):
+                await asyncio.sleep(0)
+            ticked.set()
+            await asyncio.Event().wait()
+        finally:
+            ended.set()
+
+    async def begin() -> asyncio.Task[None]:
+        return asyncio.get_running_loop().create_task(tick())
+
+    task = worker.submit(lambda: worker.wait_for(begin())).result(WAIT_S)
+    assert ticked.wait(WAIT_S)
+    assert not task.done()
+    worker.stop()
+    assert worker.join(WAIT_S)
+    assert ended.is_set()
+    assert task.cancelled()
+
+
+def test_a_background_task_that_exits_does_not_end_the_thread(caplog: pytest.LogCaptureFixture) -> None:
+    worker = Worker("tested", may_be_async=True)
+    raised = threading.Event()
+
+    async def leave() -> None:
+        await asyncio.sleep(0)
+        raised.set()
+        raise SystemExit(1)
+
+    async def begin() -> asyncio.Task[None]:
+        return asyncio.get_running_loop().create_task(leave())
+
+    task = worker.submit(lambda: worker.wait_for(begin())).result(WAIT_S)
+    assert raised.wait(WAIT_S)
+    assert worker.submit(lambda: 1).result(WAIT_S) == 1
+    assert worker.submit(lambda: 2).result(WAIT_S) == 2
+    assert isinstance(worker.submit(task.exception).result(WAIT_S), SystemExit)
+    worker.stop()
+    assert worker.join(WAIT_S)
+
+
+def test_a_loop_that_is_not_needed_is_given_up() -> None:
+    worker = Worker("tested", may_be_async=True)
+    found = worker.submit(asyncio.get_event_loop).result(WAIT_S)
+    worker.submit(worker.drop_loop).result(WAIT_S)
+    assert found.is_closed()
+    assert worker.submit(lambda: 1).result(WAIT_S) == 1
+    worker.stop()
+    assert worker.join(WAIT_S)
+
+
+def test_an_awaitable_that_nobody_expected_is_awaited_all_the_same() -> None:
+    worker = Worker("tested")
+
+    async def value() -> int:
+        await asyncio.sleep(0)
+        return 5
+
+    assert worker.submit(lambda: worker.wait_for(value())).result(WAIT_S) == 5
+    assert worker.submit(lambda: 1).result(WAIT_S) == 1
+    worker.stop()
+    assert worker.join(WAIT_S)
+
+
+def test_a_thread_does_not_wait_for_itself() -> None:
+    worker = Worker("tested")
+    assert worker.submit(worker.join, 5.0).result(WAIT_S) is False
+    worker.stop()
+    assert worker.join(WAIT_S)
