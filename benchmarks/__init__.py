@@ -1,0 +1,1 @@
+"""Speed, measured: this project, its peers and the limit side by side in one run. ``python -m benchmarks --help``."""

@@ -1,0 +1,137 @@
+"""``openenv-gym serve``: one environment as an OpenEnv service.
+
+The server is named by module path, so that a client-only program never imports it.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+from typing import Annotated, Any
+
+import typer
+import uvicorn
+
+from openenv_gym.errors import SettingsError
+
+__all__ = ["serve"]
+
+_NEVER = {"none", "off", "0"}
+
+
+def serve(  # noqa: PLR0917  (one parameter an option)
+    target: Annotated[
+        str,
+        typer.Argument(
+            help="A Gymnasium id (CartPole-v1, package:namespace/Name-v0), a package of an environment "
+            "(openenv_gym_envs.echo), or module:app."
+        ),
+    ],
+    host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option(envvar="PORT", min=0, max=65535, help="0: the system chooses.")] = 8000,
+    mode: Annotated[
+        str | None, typer.Option(envvar="OPENENV_MODE", help="simulation, or production: no reset, step, state.")
+    ] = None,
+    max_concurrent_envs: Annotated[
+        str | None, typer.Option(envvar="MAX_CONCURRENT_ENVS", help='Sessions at a time; a number or "unlimited".')
+    ] = None,
+    env_kwarg: Annotated[
+        list[str] | None, typer.Option(help="NAME=JSON for the environment's making; may be repeated.")
+    ] = None,
+    allow_env_kwarg: Annotated[
+        list[str] | None, typer.Option(help='A name clients may give as env_kwargs; "all" for every one.')
+    ] = None,
+    allow_remote: Annotated[
+        list[str] | None, typer.Option(help='A method or attribute clients may use; "all" for every one.')
+    ] = None,
+    session_timeout: Annotated[str, typer.Option(help="Seconds a session may be idle; none: no limit.")] = "none",
+    step_timeout: Annotated[str, typer.Option(help="Seconds a step may take; none: no limit.")] = "none",
+    ping_interval: Annotated[str, typer.Option(help="Seconds between WebSocket pings; none: no pings.")] = "20",
+    ping_timeout: Annotated[str, typer.Option(help="Seconds to wait for a pong; none: for ever.")] = "20",
+    max_message_size_mb: Annotated[float, typer.Option(help="Limit of one message, in MiB.")] = 100.0,
+    log_level: Annotated[str, typer.Option(help="critical, error, warning, info, debug or trace.")] = "info",
+    proxy_headers: Annotated[bool, typer.Option(help="Believe X-Forwarded-* of proxies on this machine.")] = True,
+) -> None:
+    """Serve an environment over HTTP and WebSocket, until interrupted."""
+    settings = _settings(
+        mode=mode,
+        max_concurrent_envs=_capacity(max_concurrent_envs),
+        allowed_env_kwargs=_names(allow_env_kwarg),
+        remote_names=_names(allow_remote),
+        session_timeout_s=_seconds("session-timeout", session_timeout),
+        step_timeout_s=_seconds("step-timeout", step_timeout),
+        max_message_size_mb=max_message_size_mb,
+    )
+    app = importlib.import_module("openenv_gym_server.target").load_app(
+        target, settings, env_kwargs=dict(_keyword(entry) for entry in env_kwarg or ())
+    )
+    config = uvicorn.Config(
+        app,
+        host=host,
+        port=port,
+        log_level=log_level,
+        proxy_headers=proxy_headers,
+        ws_ping_interval=_seconds("ping-interval", ping_interval),
+        ws_ping_timeout=_seconds("ping-timeout", ping_timeout),
+        **importlib.import_module("openenv_gym_server.settings").uvicorn_options(settings),
+    )
+    _Announcing(config, target).run()
+
+
+class _Announcing(uvicorn.Server):
+    """A server that says, once it listens, how to use it: with port 0 nobody else knows the address."""
+
+    def __init__(self, config: uvicorn.Config, target: str) -> None:
+        super().__init__(config)
+        self._target = target
+
+    async def startup(self, sockets: list[Any] | None = None) -> None:
+        await super().startup(sockets)
+        if not self.started:
+            return
+        importlib.import_module("openenv_gym_server.tuning").collect_rarely()
+        name = self.servers[0].sockets[0].getsockname()
+        host = f"[{name[0]}]" if ":" in name[0] else name[0]
+        url = f"http://{host}:{name[1]}"
+        typer.echo(f'{self._target} at {url}    gymnasium.make("openenv/remote-v0", base_url="{url}")')
+
+
+def _settings(*, mode: str | None, **fields: Any) -> Any:
+    if mode is not None:
+        fields["mode"] = mode
+    return importlib.import_module("openenv_gym_server.settings").ServerSettings(**fields)
+
+
+def _capacity(text: str | None) -> int | str | None:
+    if text is None or text == "unlimited":
+        return text
+    try:
+        return int(text)
+    except ValueError:
+        raise SettingsError(
+            f'expected --max-concurrent-envs to be a number or "unlimited", got {text!r}', setting="max_concurrent_envs"
+        ) from None
+
+
+def _names(names: list[str] | None) -> frozenset[str] | str:
+    return "all" if "all" in (names or ()) else frozenset(names or ())
+
+
+def _seconds(option: str, text: str) -> float | None:
+    if text.strip().lower() in _NEVER:
+        return None
+    try:
+        return float(text)
+    except ValueError:
+        raise SettingsError(f"expected --{option} to be seconds or none, got {text!r}", setting=option) from None
+
+
+def _keyword(entry: str) -> tuple[str, Any]:
+    name, equals, text = entry.partition("=")
+    if not equals or not name.isidentifier():
+        raise SettingsError(f"expected --env-kwarg NAME=JSON, got {entry!r}", setting="env_kwargs")
+    try:
+        return name, json.loads(text)
+    except ValueError:
+        # A bare word is the string it looks like: --env-kwarg map_name=8x8.
+        return name, text

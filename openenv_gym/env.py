@@ -1,0 +1,378 @@
+"""``RemoteEnv``: an OpenEnv server as a ``gymnasium.Env``.
+
+It turns Gymnasium's calls into requests and the answers into Gymnasium's tuples. What the server's environment looks
+like (Spaces, render modes) is ``interface.py``; the session is ``shell.py``; where an address comes from is
+``providers/``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import warnings
+from collections.abc import Mapping
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium.utils import EzPickle
+
+from openenv_gym import messages
+from openenv_gym.errors import OpenEnvGymWarning, SessionStateError, SettingsError, ValueMappingError
+from openenv_gym.info import decode_exact, decode_info, encode_exact
+from openenv_gym.interface import Interface, SpaceOverrides
+from openenv_gym.providers.base import Lease, Provider
+from openenv_gym.session import SessionState
+from openenv_gym.shell import BlockingShell
+from openenv_gym.transports.base import ConnectionSettings
+from openenv_gym.viewer import FrameViewer
+
+__all__ = ["RemoteEnv"]
+
+
+class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
+    """An environment that runs behind an OpenEnv server, stepped as if it were here.
+
+    Spaces come from the session's own schema: exact where the server annotates it (this project's servers), else
+    derived from the JSON Schema alone. ``terminated`` and ``truncated`` are the server's two flags; a server that
+    knows only ``done`` has it taken for ``terminated``, unless its metadata says truncated. A reward the server
+    leaves out is 0.0. ``info`` is what the environment said; everything else of the answer is in ``last_result``.
+
+    After a timeout or a lost connection every call raises ``SessionLostError`` until ``reset()``, which opens a new
+    session.
+
+    Args:
+        base_url: the server's address, e.g. ``"https://host/prefix"``. None: ``provider`` or ``target`` gives one.
+        provider: a description of a server to start; it is copied, and the copy is stopped at ``close()``.
+        target: what an embedded server on this machine serves, as ``openenv-gym serve`` takes it. The process is
+            shared by all environments of this Python process with the same target, and gone when the last is closed.
+        env_id: a Gymnasium id (``"module:namespace/Name-v0"`` imports the module there). Without an address it is
+            the target; with one, the server must serve it.
+        env_kwargs: keyword arguments for the environment's making; a remote server must allow their names.
+        render_mode: "rgb_array", "ansi", a ``_list`` of one of them, or "human", which shows the remote frames in a
+            local window.
+        **settings: fields of ``ConnectionSettings`` (timeouts in seconds, headers, TLS, proxy, limits) and of
+            ``SpaceOverrides`` (``action_space``, ``observation_space``, ``encode_action``, ``decode_observation``,
+            ``flatten``).
+
+    Raises:
+        SettingsError: the arguments name no server, or contradict each other or the server.
+        UnreachableError: no OpenEnv server answered.
+        SpaceMappingError: the server's schema has no Space.
+        ServerError: the server could not make the environment.
+
+    Example:
+        >>> import gymnasium, openenv_gym
+        >>> env = gymnasium.make("openenv/gym-v0", env_id="CartPole-v1")
+        >>> obs, info = env.reset(seed=0)
+        >>> obs.dtype, obs.shape
+        (dtype('float32'), (4,))
+        >>> env.close()
+    """
+
+    # What may be asked for: every mode of Gymnasium's own environments, so that make() passes it on as it is. What an
+    # environment offers, its instance's metadata says.
+    metadata: dict[str, Any] = {  # noqa: RUF012  (Gymnasium declares it so: a default that instances replace)
+        "render_modes": [
+            *("human", "rgb_array", "ansi", "rgb_array_list", "ansi_list"),
+            *("depth_array", "rgbd_tuple", "state_pixels"),
+        ],
+    }
+
+    def __init__(
+        self,
+        base_url: str | None = None,
+        *,
+        provider: Provider | None = None,
+        target: str | None = None,
+        env_id: str | None = None,
+        env_kwargs: Mapping[str, Any] | None = None,
+        render_mode: str | None = None,
+        **settings: Any,
+    ) -> None:
+        EzPickle.__init__(
+            self,
+            base_url,
+            provider=provider,
+            target=target,
+            env_id=env_id,
+            env_kwargs=env_kwargs,
+            render_mode=render_mode,
+            **settings,
+        )
+        overrides, connection = SpaceOverrides.split(settings)
+        self.render_mode = render_mode
+        self._connection = ConnectionSettings.from_mapping(connection)
+        self._viewer: FrameViewer | None = None
+        self._last_result: messages.Outcome | None = None
+        self._seeded: tuple[int, bytes] | None = None
+        self._steps = 0
+        self._closed = False
+        self._lease = _lease(base_url, provider, target or env_id)
+        try:
+            self._shell = BlockingShell(
+                self._lease.base_url,
+                self._connection,
+                messages.OpenSettings(
+                    render_mode="rgb_array" if render_mode == "human" else render_mode,
+                    env_kwargs={name: encode_exact(value) for name, value in (env_kwargs or {}).items()},
+                ),
+            )
+        except BaseException:
+            self._lease.release()
+            raise
+        try:
+            self._describe(overrides, env_id, env_kwargs)
+        except BaseException:
+            self.close()
+            raise
+
+    def _describe(self, overrides: SpaceOverrides, env_id: str | None, env_kwargs: Mapping[str, Any] | None) -> None:
+        """Learn the Spaces and the render modes, and check that the server does what was asked for."""
+        opened = self._shell.opened
+        if opened is not None:
+            self._interface = Interface.from_documents(opened.schema, opened.metadata, overrides)
+        else:
+            if env_kwargs:
+                raise SettingsError(
+                    f"env_kwargs {sorted(env_kwargs)} need a server that speaks {messages.SUBPROTOCOL}; "
+                    f"{self._shell.base_url} does not: set them where it is started",
+                    setting="env_kwargs",
+                )
+            self._interface = Interface.fetch(self._shell.base_url, self._connection, overrides)
+        if not self._lease.embedded:
+            self._interface.check_env_id(env_id, self._shell.base_url)
+        self._interface.check_render_mode(self.render_mode, remote=opened is not None)
+        self.action_space = self._interface.action_space
+        self.observation_space = self._interface.observation_space
+        self.metadata = self._interface.metadata
+
+    def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
+        """Begin an episode, in a new session if the last one was lost.
+
+        Args:
+            seed: seeds the environment and ``np_random``; later resets without one continue the environment's own
+                generator.
+            options: a Gymnasium server gets them as its ``options``, any other its entries as keyword arguments of
+                reset.
+
+        Returns:
+            The first observation, a member of ``observation_space``, and the info.
+
+        Raises:
+            SessionStateError: the environment is closed.
+            RequestTimeoutError: no answer within ``reset_timeout_s``.
+            ServerError: the server refused the request or its environment raised.
+        """
+        self._require_open()
+        super().reset(seed=seed)
+        if self._shell.session.state is SessionState.BROKEN:
+            self._shell.reopen(self._lease.renew())
+        data: dict[str, Any] = {}
+        if options:
+            data = self._interface.reset_options(options, exact=self._shell.session.extended)
+        if seed is not None:
+            data["seed"] = int(seed)
+        self._steps = 0
+        outcome = self._exchange(messages.Reset, self._connection.reset_timeout_s, data)
+        if seed is not None and not self._shell.session.extended:
+            self._notice_ignored_seed(int(seed), outcome)
+        observation = self._decode(outcome)
+        metadata = outcome.metadata or {}
+        self._show()
+        return observation, self._info(metadata)
+
+    def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
+        """Take one action.
+
+        Args:
+            action: a member of ``action_space``.
+
+        Returns:
+            observation, reward (a Python float), terminated, truncated (Python bools), info.
+
+        Raises:
+            ValueMappingError: the action has no JSON form under the Space; nothing was sent.
+            InvalidActionError: the server refused the action; the environment is as it was.
+            EnvironmentExecutionError: the environment raised.
+            RequestTimeoutError: no answer within ``step_timeout_s``; the session is lost.
+            SessionLostError: the session is lost; call ``reset()``.
+        """
+        self._require_open()
+        payload = self._interface.encode_action(action)
+        outcome = self._exchange(messages.Step, self._connection.step_timeout_s, payload)
+        self._steps += 1
+        observation = self._decode(outcome)
+        metadata = outcome.metadata or {}
+        terminated, truncated = _flags(outcome.done, metadata)
+        self._show()
+        return observation, _reward(outcome.reward, metadata), terminated, truncated, self._info(metadata)
+
+    def _exchange(
+        self, kind: type[messages.Message], timeout_s: float | None, data: Mapping[str, Any]
+    ) -> messages.Outcome:
+        reply = self._shell.request(kind, timeout_s, data=data)
+        assert isinstance(reply, messages.ObservationReply)
+        self._last_result = reply.data
+        return reply.data
+
+    def _decode(self, outcome: messages.Outcome) -> Any:
+        try:
+            return self._interface.decode_observation(outcome.observation)
+        except ValueMappingError as error:
+            raise ValueMappingError(
+                f"the observation of {'reset' if not self._steps else f'step {self._steps}'} does not fit: {error}",
+                path=error.path,
+            ) from error
+
+    def _info(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
+        notes = metadata.get("warnings") if self._shell.session.extended else None
+        for note in notes or ():
+            warnings.warn(f"{self._shell.base_url}: {note}", OpenEnvGymWarning, stacklevel=3)
+        if "info" in metadata:
+            return decode_info(metadata["info"], metadata.get("x-gymnasium-info"))
+        taken = {"terminated", "truncated", "warnings"} if self._shell.session.extended else {"terminated", "truncated"}
+        return {key: value for key, value in metadata.items() if key not in taken}
+
+    def _notice_ignored_seed(self, seed: int, outcome: messages.Outcome) -> None:
+        """A server of another make may take a seed and drop it: two equal seeds then give two episodes."""
+        first = messages.encode_json(outcome.observation)
+        if self._seeded is not None and self._seeded[0] == seed and self._seeded[1] != first:
+            warnings.warn(
+                f"{self._shell.base_url}: two resets with seed={seed} gave different first observations; "
+                "the server seems to ignore seeds",
+                OpenEnvGymWarning,
+                stacklevel=3,
+            )
+        self._seeded = (seed, first)
+
+    def render(self) -> Any:
+        """The remote environment's rendering.
+
+        Returns:
+            "rgb_array": an array of shape (height, width, 3), dtype uint8; "ansi": a string; a ``_list`` mode: the
+            frames since the last call; "human" and no mode at all: None.
+
+        Raises:
+            EnvironmentExecutionError: the environment raised.
+        """
+        self._require_open()
+        if self.render_mode is None:
+            gymnasium.logger.warn(
+                "You are calling render method without specifying any render mode. You can specify the render_mode at "
+                'initialization, e.g. gym.make("openenv/gym-v0", env_id=…, render_mode="rgb_array")'
+            )
+            return None
+        return None if self.render_mode == "human" else self._frame()
+
+    def _frame(self) -> Any:
+        reply = self._shell.request(messages.Render, self._connection.step_timeout_s)
+        assert isinstance(reply, messages.RenderReply)
+        return decode_exact(reply.data.value)
+
+    def _show(self) -> None:
+        if self.render_mode != "human":
+            return
+        if self._viewer is None:
+            self._viewer = FrameViewer(self._interface.name, float(self.metadata.get("render_fps") or 30))
+        self._viewer.show(np.asarray(self._frame()))
+
+    def state(self) -> dict[str, Any]:
+        """The server's state of this session: ``episode_id``, ``step_count`` and what the environment adds.
+
+        Raises:
+            SessionLostError: the session is lost; call ``reset()``.
+        """
+        self._require_open()
+        reply = self._shell.request(messages.State, self._connection.step_timeout_s)
+        assert isinstance(reply, messages.StateReply)
+        return reply.data
+
+    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
+        """Call a method of the remote environment; the server must allow its name.
+
+        Raises:
+            InvalidActionError: the server does not allow the name.
+            EnvironmentExecutionError: the method raised.
+        """
+        self._require_open()
+        data = messages.CallSettings(
+            name=name,
+            args=[encode_exact(value) for value in args],
+            kwargs={key: encode_exact(value) for key, value in kwargs.items()},
+        )
+        reply = self._shell.request(messages.Call, self._connection.step_timeout_s, data=data)
+        assert isinstance(reply, messages.CallReply)
+        return decode_exact(reply.data.value)
+
+    def get_attr(self, name: str) -> Any:
+        """Read an attribute of the remote environment; the server must allow its name.
+
+        Raises:
+            InvalidActionError: the server does not allow the name.
+        """
+        self._require_open()
+        data = messages.AttributeSettings(name=name)
+        reply = self._shell.request(messages.GetAttr, self._connection.step_timeout_s, data=data)
+        assert isinstance(reply, messages.GetAttrReply)
+        return decode_exact(reply.data.value)
+
+    @property
+    def last_result(self) -> messages.Outcome | None:
+        """The whole last answer to reset or step as it was on the wire: observation, reward, done, metadata."""
+        return self._last_result
+
+    @property
+    def base_url(self) -> str:
+        """The server's address."""
+        return self._lease.base_url
+
+    def _require_open(self) -> None:
+        if self._closed:
+            raise SessionStateError(
+                "expected an open environment, but it was closed; make a new one", expected="open", state="closed"
+            )
+
+    def close(self) -> None:
+        """End the session, and with its last user the embedded or provided server. May be called again."""
+        if self._closed:
+            return
+        self._closed = True
+        with contextlib.ExitStack() as stack:
+            stack.callback(self._lease.release)
+            stack.callback(self._shell.close)
+            if self._viewer is not None:
+                stack.callback(self._viewer.close)
+
+
+def _lease(base_url: str | None, provider: Provider | None, target: str | None) -> Lease:
+    """The one source of an address that the arguments name."""
+    if base_url is not None and provider is not None:
+        raise SettingsError("expected base_url or provider, got both: leave one out", setting="provider")
+    if base_url is not None:
+        return Lease(base_url)
+    if provider is not None:
+        return Lease.of_provider(provider)
+    if target is not None:
+        # Here and not at the top: an environment with an address starts no process.
+        from openenv_gym.providers.process import lease_embedded  # noqa: PLC0415
+
+        return lease_embedded(target)
+    raise SettingsError(
+        'expected a server: give base_url="http://host:8000", or a provider, or env_id="CartPole-v1" to serve that '
+        "environment on this machine",
+        setting="base_url",
+    )
+
+
+def _reward(reward: float | None, metadata: Mapping[str, Any]) -> float:
+    if reward is not None:
+        return float(reward)
+    # JSON has no NaN and no infinities: the envelope says null, the metadata says which.
+    return float(metadata.get("reward") or 0.0)
+
+
+def _flags(done: bool, metadata: Mapping[str, Any]) -> tuple[bool, bool]:
+    """``done`` is termination unless the metadata says otherwise."""
+    truncated = metadata.get("truncated") is True or metadata.get("TimeLimit.truncated") is True
+    terminated = metadata.get("terminated")
+    return (terminated if isinstance(terminated, bool) else done and not truncated), truncated

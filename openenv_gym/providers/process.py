@@ -1,0 +1,241 @@
+"""Servers in processes of this machine.
+
+``ProcessProvider`` starts one of its own; ``lease_embedded`` shares one among all who ask for the same target. A server
+process binds a port that the system chose and reports it over its standard output: no process ever chooses a port for
+another. Its standard input is the line that keeps it alive: however this process dies, the line breaks, and the server
+ends with it. The other end is ``openenv_gym_server.embedded``, named here by module path only.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import subprocess
+import sys
+import threading
+from typing import Any
+
+from openenv_gym.errors import ProviderError
+from openenv_gym.providers._ready import wait_until_ready
+from openenv_gym.providers.base import Lease, Provider
+
+__all__ = ["ProcessProvider", "lease_embedded"]
+
+_SERVER_MODULE = "openenv_gym_server.embedded"
+# The child first takes over sys.path, so that it can import what its parent can, this package included.
+_BOOT = (
+    "import json, sys; config = json.loads(sys.stdin.readline()); sys.path[:] = config['sys_path']; "
+    "import importlib; importlib.import_module(config['module']).main(config)"
+)
+_STOP_TIMEOUT_S = 10.0
+
+
+class ProcessProvider(Provider):
+    """A server in a process of its own on this machine, on loopback.
+
+    Args:
+        target: what it serves, as ``openenv-gym serve`` takes it: a Gymnasium id, a package of an environment, or
+            ``"module:app"``.
+        start_timeout_s: seconds until it must listen.
+
+    Example:
+        >>> provider = ProcessProvider("CartPole-v1")
+        >>> base_url = provider.start()
+        >>> provider.stop()
+    """
+
+    def __init__(self, target: str, *, start_timeout_s: float = 120.0) -> None:
+        self.target = target
+        self.start_timeout_s = start_timeout_s
+        self._process: subprocess.Popen[str] | None = None
+        self._owner = 0
+
+    def configuration(self) -> dict[str, object]:
+        """The keyword arguments that make an equal provider."""
+        return {"target": self.target, "start_timeout_s": self.start_timeout_s}
+
+    def start(self) -> str:
+        """Start the process and return its address as soon as it listens.
+
+        Raises:
+            ProviderError: it runs already, or it could not be started: the message has the child's own error.
+        """
+        if self._process is not None:
+            raise ProviderError(f"expected a provider that is not running; it serves {self.target!r}: stop() it first")
+        config = {"module": _SERVER_MODULE, "sys_path": _import_path(), "target": self.target, "parent": os.getpid()}
+        self._owner = os.getpid()
+        self._process = subprocess.Popen(  # noqa: S603  (our own interpreter and our own program)
+            [sys.executable, "-c", _BOOT],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            # A ctrl-C at the terminal is for the learner, who then closes its environments.
+            start_new_session=True,
+        )
+        try:
+            report = self._handshake(config)
+        except BaseException:
+            self.stop()
+            raise
+        if "error" in report:
+            self.stop()
+            raise ProviderError(
+                f"expected a server of {self.target!r}, but it failed to start: {report['summary']}\n{report['error']}",
+                output=report["error"],
+            )
+        return f"http://127.0.0.1:{report['port']}"
+
+    def _handshake(self, config: dict[str, Any]) -> dict[str, Any]:
+        """Send the configuration and read the one line the child reports."""
+        process = self._process
+        assert process is not None
+        assert process.stdin is not None
+        # A child that dies before it reads breaks the pipe; its exit status then says more than the broken pipe does.
+        with contextlib.suppress(BrokenPipeError):
+            process.stdin.write(json.dumps(config) + "\n")
+            process.stdin.flush()
+        line = _read_line(process, self.start_timeout_s)
+        if line is None:
+            raise ProviderError(f"expected the server of {self.target!r} to listen within {self.start_timeout_s:g} s")
+        try:
+            report = json.loads(line)
+        except ValueError:
+            report = None
+        if not isinstance(report, dict):
+            status = process.wait(_STOP_TIMEOUT_S)
+            raise ProviderError(
+                f"expected the server of {self.target!r} to report its port, but it ended with status {status} and "
+                f"said {line!r}; what it printed on standard error stands above",
+                output=line,
+            )
+        return report
+
+    def wait_for_ready(self, base_url: str, timeout_s: float = 30.0) -> None:
+        """Return when the server can make its environment.
+
+        Raises:
+            ProviderError: it ended, or was not ready in time.
+        """
+        wait_until_ready(base_url, timeout_s, ended=self.ended)
+
+    def ended(self) -> str | None:
+        """Why the process is gone, or None while it runs."""
+        if self._process is None:
+            return "it was not started"
+        status = self._process.poll()
+        return None if status is None else f"exit status {status}"
+
+    def stop(self) -> None:
+        """End the process: first by closing its line, then by force. May be called again."""
+        process, self._process = self._process, None
+        # A forked child holds a copy of the object, not the right to end its parent's server.
+        if process is None or self._owner != os.getpid():
+            return
+        for stream in (process.stdin, process.stdout):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+        try:
+            process.wait(_STOP_TIMEOUT_S)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _import_path() -> list[str]:
+    """``sys.path`` as it means the same directories in a child."""
+    return [entry or os.getcwd() for entry in sys.path]  # noqa: PTH109
+
+
+def _read_line(process: subprocess.Popen[str], timeout_s: float) -> str | None:
+    """One line of the child's standard output, "" at its end, None after the time is up."""
+    lines: list[str] = []
+    assert process.stdout is not None
+    stdout = process.stdout
+    # A thread because a pipe has no read with a deadline on every system; it ends with the line or with the process.
+    reader = threading.Thread(target=lambda: lines.append(stdout.readline()), name="openenv-gym-start", daemon=True)
+    reader.start()
+    reader.join(timeout_s)
+    if reader.is_alive():
+        process.kill()
+        reader.join()
+        return None
+    return lines[0]
+
+
+class _Shared:
+    """An embedded server and the number of those who use it."""
+
+    def __init__(self, target: str) -> None:
+        self.provider = ProcessProvider(target)
+        self.base_url = ""
+        self.users = 0
+        self._starting = threading.Lock()
+
+    def ensure_running(self) -> str:
+        """The address, of a new process where the last one is gone."""
+        with self._starting:
+            if self.base_url and self.provider.ended() is None:
+                return self.base_url
+            self.provider.stop()
+            self.base_url = self.provider.start()
+            return self.base_url
+
+
+_shared: dict[str, _Shared] = {}
+_lock = threading.Lock()
+
+
+def lease_embedded(target: str) -> Lease:
+    """The address of the one embedded server of ``target`` in this process, started if need be.
+
+    It is stopped when the last lease is released, at the interpreter's exit, or with this process, however that ends.
+
+    Raises:
+        ProviderError: it could not be started.
+    """
+    with _lock:
+        server = _shared.setdefault(target, _Shared(target))
+        server.users += 1
+    owner = os.getpid()
+    try:
+        base_url = server.ensure_running()
+    except BaseException:
+        _release(target, server, owner)
+        raise
+    return Lease(base_url, release=lambda: _release(target, server, owner), renew=server.ensure_running)
+
+
+def _release(target: str, server: _Shared, owner: int) -> None:
+    if owner != os.getpid():
+        return
+    with _lock:
+        server.users -= 1
+        if server.users:
+            return
+        if _shared.get(target) is server:
+            del _shared[target]
+    server.provider.stop()
+
+
+def _stop_all() -> None:
+    with _lock:
+        servers = list(_shared.values())
+        _shared.clear()
+    for server in servers:
+        server.provider.stop()
+
+
+def _forget_all() -> None:
+    """In a forked child: the servers are the parent's."""
+    global _lock  # noqa: PLW0603  (another thread of the parent may have held it at the fork)
+    _lock = threading.Lock()
+    _shared.clear()
+
+
+atexit.register(_stop_all)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_all)

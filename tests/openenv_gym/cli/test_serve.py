@@ -1,0 +1,114 @@
+"""``openenv-gym serve``: real processes for what is served, plain calls for how options are read."""
+
+import re
+import signal
+import subprocess
+import sys
+from contextlib import contextmanager
+
+import gymnasium
+import httpx
+import pytest
+from typer.testing import CliRunner
+
+import openenv_gym  # noqa: F401  (registers the ids)
+from openenv_gym.cli import app
+from openenv_gym.cli.serve import _capacity, _keyword, _names, _seconds
+from openenv_gym.errors import SettingsError
+
+
+@contextmanager
+def command(*arguments, env=None):
+    """``openenv-gym serve`` in a process of its own, for as long as the block lasts; gives its URL."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "openenv_gym.cli", "serve", *arguments, "--port", "0", "--log-level", "warning"],
+        stdout=subprocess.PIPE,
+        text=True,
+        env=env,
+    )
+    try:
+        line = process.stdout.readline()
+        found = re.search(r"http://[\w.:\[\]]+", line)
+        assert found, line
+        yield found[0]
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.wait(20)
+        process.stdout.close()
+
+
+@pytest.mark.parametrize(
+    ("target", "action"),
+    [("CartPole-v1", 1), ("openenv_gym_envs.echo", "hello"), ("openenv_gym_envs.echo:create_app", "hello")],
+)
+def test_a_target_is_served_and_played(target, action):
+    with command(target) as url, gymnasium.make("openenv/remote-v0", base_url=url) as env:
+        env.reset(seed=0)
+        assert env.step(action)[0] in env.observation_space
+
+
+def test_keyword_arguments_reach_the_environment():
+    with (
+        command("FrozenLake-v1", "--env-kwarg", "is_slippery=false", "--env-kwarg", "map_name=8x8") as url,
+        gymnasium.make("openenv/remote-v0", base_url=url) as env,
+    ):
+        assert env.observation_space.n == 64
+        env.reset(seed=0)
+        assert [env.step(2)[0] for _ in range(3)] == [1, 2, 3]
+
+
+def test_the_operator_decides_what_a_client_may():
+    arguments = (
+        "FrozenLake-v1",
+        "--allow-env-kwarg",
+        "map_name",
+        "--allow-remote",
+        "all",
+        "--max-concurrent-envs",
+        "2",
+    )
+    with (
+        command(*arguments) as url,
+        gymnasium.make("openenv/remote-v0", base_url=url, env_kwargs={"map_name": "8x8"}) as env,
+    ):
+        assert env.observation_space.n == 64
+        assert env.unwrapped.get_attr("nrow") == 8
+
+
+def test_production_has_no_reset():
+    with command("CartPole-v1", "--mode", "PRODUCTION") as url:
+        assert httpx.post(f"{url}/reset", json={}, trust_env=False).status_code == 404
+        assert httpx.get(f"{url}/health", trust_env=False).status_code == 200
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["CartPole-v1", "--max-concurrent-envs", "many"],
+        ["CartPole-v1", "--env-kwarg", "novalue"],
+        ["CartPole-v1", "--step-timeout", "soon"],
+        ["CartPole-v1", "--mode", "dream"],
+        ["openenv_gym_envs.echo", "--env-kwarg", "a=1"],
+    ],
+)
+def test_an_option_that_cannot_be_is_a_typed_error(arguments):
+    result = CliRunner().invoke(app, ["serve", *arguments])
+    assert isinstance(result.exception, SettingsError)
+
+
+@pytest.mark.parametrize("text", ["none", "None", "off", "0"])
+def test_no_limit_can_be_said_in_words_and_as_zero(text):
+    assert _seconds("ping-interval", text) is None
+
+
+def test_options_are_read_as_meant():
+    assert _seconds("ping-interval", "2.5") == 2.5
+    assert (_capacity(None), _capacity("unlimited"), _capacity("8")) == (None, "unlimited", 8)
+    assert (_names(None), _names(["a", "b"]), _names(["a", "all"])) == (frozenset(), {"a", "b"}, "all")
+    assert [_keyword(entry) for entry in ("a=1", "b=null", 'c="1"', "d=8x8", "e=a=b")] == [
+        ("a", 1),
+        ("b", None),
+        ("c", "1"),
+        ("d", "8x8"),
+        ("e", "a=b"),
+    ]
