@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 import pytest
@@ -105,7 +105,7 @@ class Strange(Space[Any]):
         (Fancy(3), "$", "Fancy"),
         (Dict(a=Tuple([Discrete(2), Strange()])), "$.a[1]", "Strange"),
         (Sequence(Fancy(2)), "$.space", "Fancy"),
-        (Dict({1: Discrete(2)}), "$", "1"),
+        (Dict(cast(Any, {1: Discrete(2)})), "$", "1"),
         (Dict({"\ud800": Discrete(2)}), "$", "ud800"),
         (Tuple([Text(3, charset="\ud800")]), "$[0]", "charset"),
     ],
