@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium.utils import EzPickle
 
 from openenv_gym import messages
-from openenv_gym.errors import OpenEnvGymWarning, SessionStateError, SettingsError, ValueMappingError
+from openenv_gym.errors import OpenEnvGymWarning, SessionStateError, SettingsError, SpaceMappingError, ValueMappingError
 from openenv_gym.info import decode_exact, decode_info, encode_exact
 from openenv_gym.interface import Interface, SpaceOverrides
 from openenv_gym.providers.base import Lease, Provider
@@ -166,7 +166,7 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
         self._require_open()
         super().reset(seed=seed)
         if self._shell.session.state is SessionState.BROKEN:
-            self._shell.reopen(self._lease.renew())
+            self._reopen()
         data: dict[str, Any] = {}
         if options:
             data = self._interface.reset_options(options, exact=self._shell.session.extended)
@@ -206,6 +206,18 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
         terminated, truncated = _flags(outcome.done, metadata)
         self._show()
         return observation, _reward(outcome.reward, metadata), terminated, truncated, self._info(metadata)
+
+    def _reopen(self) -> None:
+        """A new session; the Spaces that the caller has built on must still be the server's."""
+        self._shell.reopen(self._lease.renew())
+        opened = self._shell.opened
+        if opened is not None and not self._interface.describes(opened.schema):
+            self._shell.abandon("the server now serves other Spaces")
+            raise SpaceMappingError(
+                f"expected {self.base_url} to serve the Spaces of the lost session, but it serves others: "
+                "make a new environment",
+                path="$",
+            )
 
     def _exchange(
         self, kind: type[messages.Message], timeout_s: float | None, data: Mapping[str, Any]

@@ -61,6 +61,7 @@ class Interface:
     def __init__(self, schema: Mapping[str, Any], description: Mapping[str, Any], overrides: SpaceOverrides) -> None:
         self.action_space, self.encode_action = _action(schema, overrides)
         self.observation_space, self.decode_observation = _observation(schema, overrides)
+        self._schema = schema
         self._gymnasium: Mapping[str, Any] | None = description.get("gymnasium")
         self.name = str(description.get("name") or "environment")
         known = self._gymnasium or {}
@@ -98,6 +99,11 @@ class Interface:
                 )
             documents.append(document)
         return cls(documents[0], documents[1], overrides)
+
+    def describes(self, schema: Mapping[str, Any]) -> bool:
+        """Whether the document is the one this was made from, as far as actions and observations go."""
+        parts = ("action", "observation", "reset_observation")
+        return all(self._schema.get(part) == schema.get(part) for part in parts)
 
     def check_env_id(self, env_id: str | None, base_url: str) -> None:
         """Make sure that the server serves the environment that was asked for.

@@ -61,7 +61,7 @@ class BlockingShell:
             try:
                 reply = self.request(messages.Open, self.settings.reset_timeout_s, data=self.open_settings)
             except BaseException:
-                self._abandon("the session could not be opened")
+                self.abandon("the session could not be opened")
                 raise
             assert isinstance(reply, messages.OpenReply)
             self.opened = reply.data
@@ -72,7 +72,7 @@ class BlockingShell:
         Args:
             base_url: where the server is now; None: where it was.
         """
-        self._abandon("a new session was asked for")
+        self.abandon("a new session was asked for")
         self.base_url = base_url or self.base_url
         self._start()
 
@@ -92,7 +92,7 @@ class BlockingShell:
             answer = self._transport.receive(timeout_s or None)
         except BaseException as error:
             # KeyboardInterrupt included: the answer may still be on its way, and must not meet the next request.
-            self._abandon(str(error) or type(error).__name__)
+            self.abandon(str(error) or type(error).__name__)
             raise
         try:
             return self.session.receive(answer.payload, text=answer.text)
@@ -107,10 +107,11 @@ class BlockingShell:
             self.session.withdraw()
             raise
         except BaseException as error:
-            self._abandon(str(error) or type(error).__name__)
+            self.abandon(str(error) or type(error).__name__)
             raise
 
-    def _abandon(self, reason: str) -> None:
+    def abandon(self, reason: str) -> None:
+        """Give the session up, without a word to the server; the next call says why."""
         self.session.lose(reason)
         self._transport.close()
 

@@ -1,6 +1,7 @@
 """``RemoteEnv`` against real servers."""
 
 import pickle
+import threading
 
 import gymnasium
 import numpy as np
@@ -17,10 +18,12 @@ from openenv_gym.errors import (
     SessionLostError,
     SessionStateError,
     SettingsError,
+    SpaceMappingError,
     UnreachableError,
     ValueMappingError,
 )
 from openenv_gym.session import SessionState
+from openenv_gym.transports.base import ConnectionSettings
 from openenv_gym_server import ServerSettings, create_gym_app
 from tests.serving import serve
 
@@ -58,17 +61,7 @@ class Sleepy(gymnasium.Env):
         return "hidden"
 
 
-class Event:
-    """Lets the sleeping steps of a test go on."""
-
-    def __init__(self):
-        import threading
-
-        self._event = threading.Event()
-        self.wait, self.set = self._event.wait, self._event.set
-
-
-release = Event()
+release = threading.Event()  # lets the sleeping steps go on
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +77,6 @@ def sleepy():
     )
     with serve(create_gym_app(Sleepy, settings=settings)) as url:
         yield url
-        release.set()
 
 
 @pytest.fixture
@@ -209,18 +201,18 @@ def test_methods_and_attributes_are_used_by_name_where_allowed(sleepy):
             env.call("add", 2, right="x")
 
 
-def test_after_a_timeout_every_call_raises_until_a_reset_opens_a_new_session(sleepy):
-    env = RemoteEnv(sleepy, step_timeout_s=0.2)
-    env.reset()
-    with pytest.raises(RequestTimeoutError):
-        env.step(1)
-    for call in (lambda: env.step(0), env.state, lambda: env.get_attr("colour")):
-        with pytest.raises(SessionLostError):
-            call()
-    release.set()
-    assert env.reset()[0] == 0
-    assert env.step(0)[0] == 1
-    env.close()
+def test_after_a_timeout_every_call_raises_until_a_reset_opens_a_new_session():
+    with serve(create_gym_app(Sleepy)) as url, RemoteEnv(url, step_timeout_s=0.2) as env:
+        env.reset()
+        with pytest.raises(RequestTimeoutError):
+            env.step(1)
+        for call in (lambda: env.step(0), env.state, lambda: env.get_attr("colour")):
+            with pytest.raises(SessionLostError):
+                call()
+        release.set()
+        env.unwrapped._connection = ConnectionSettings()
+        assert env.reset()[0] == 0
+        assert env.step(0)[0] == 1
 
 
 def test_a_server_that_comes_back_is_found_again_by_reset():
@@ -234,6 +226,21 @@ def test_a_server_that_comes_back_is_found_again_by_reset():
         env.reset()
     assert env._shell.session.state is SessionState.BROKEN
     env.close()
+
+
+def test_a_server_that_comes_back_with_other_spaces_is_refused(monkeypatch):
+    with serve(create_gym_app("CartPole-v1")) as first, serve(create_gym_app("Acrobot-v1")) as second:
+        with RemoteEnv(first) as env:
+            env.reset(seed=0)
+            env._shell.session.lose("the test says so")
+            monkeypatch.setattr(env._lease, "renew", lambda: second)
+            for _ in range(2):
+                with pytest.raises(SpaceMappingError):
+                    env.reset()
+            monkeypatch.undo()
+            env._lease.renew = lambda: first
+            env.reset(seed=0)
+            assert env.step(0)[0] in env.observation_space
 
 
 def test_an_embedded_server_that_died_is_started_again_by_reset():
