@@ -9,8 +9,11 @@ from __future__ import annotations
 import dataclasses
 import statistics
 from collections.abc import Callable
+from typing import Literal, TypeAlias
 
 from rich.progress import track
+
+Bound: TypeAlias = tuple[Literal["≥", "≤"], float]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -21,7 +24,7 @@ class Row:
         work: what was done, the event loop named.
         ours, theirs: medians in ``unit``.
         ratios: ours / theirs, pair by pair.
-        must: the bound the ratio has to keep, as text such as "≥ 1.8".
+        must: the bound the ratio has to keep, such as ``("≥", 1.8)``; None where there is none.
     """
 
     work: str
@@ -30,7 +33,15 @@ class Row:
     ours: float
     theirs: float
     ratios: tuple[float, ...]
-    must: str
+    must: Bound | None
+
+    @property
+    def met(self) -> bool:
+        """Whether the median keeps the bound."""
+        if self.must is None:
+            return True
+        sign, bound = self.must
+        return self.ratio >= bound if sign == "≥" else self.ratio <= bound
 
     @property
     def ratio(self) -> float:
@@ -45,15 +56,17 @@ class Row:
             f"{self.against}: {self.theirs:,.4g} {self.unit}",
             f"{self.ratio:.2f}",
             f"{min(self.ratios):.2f} – {max(self.ratios):.2f}",
-            self.must,
+            "" if self.must is None else f"{self.must[0]} {self.must[1]:g}{'' if self.met else '  MISSED'}",
         )
 
     def as_json(self) -> dict[str, object]:
         """The row with its median."""
-        return {**dataclasses.asdict(self), "ratio": self.ratio}
+        return {**dataclasses.asdict(self), "ratio": self.ratio, "met": self.met}
 
 
-def compare(work: tuple[str, str, str, str], ours: Callable[[], float], theirs: Callable[[], float], pairs: int) -> Row:
+def compare(
+    work: tuple[str, str, str, Bound | None], ours: Callable[[], float], theirs: Callable[[], float], pairs: int
+) -> Row:
     """Measure both in turn, after one uncounted pair.
 
     Args:

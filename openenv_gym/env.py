@@ -8,25 +8,36 @@ like (Spaces, render modes) is ``interface.py``; the session is ``shell.py``; wh
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import warnings
 from collections.abc import Mapping
 from typing import Any
 
 import gymnasium
 import numpy as np
+from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import EzPickle
 
 from openenv_gym import messages
-from openenv_gym.errors import OpenEnvGymWarning, SessionStateError, SettingsError, SpaceMappingError, ValueMappingError
-from openenv_gym.info import decode_exact, decode_info, encode_exact
+from openenv_gym.errors import (
+    OpenEnvGymWarning,
+    SessionLostError,
+    SessionStateError,
+    SettingsError,
+    SpaceMappingError,
+    ValueMappingError,
+)
+from openenv_gym.info import decode_exact, encode_exact
 from openenv_gym.interface import Interface, SpaceOverrides
+from openenv_gym.keywords import split_keywords
 from openenv_gym.providers.base import Lease, Provider
-from openenv_gym.session import SessionState
 from openenv_gym.shell import BlockingShell
-from openenv_gym.transports.base import ConnectionSettings
+from openenv_gym.transition import read_flags, read_info, read_notes, read_reward
 from openenv_gym.viewer import FrameViewer
 
 __all__ = ["RemoteEnv"]
+
+_OWN_KEYWORDS = ("base_url", "provider", "target", "env_id", "env_kwargs", "render_mode")
 
 
 class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
@@ -48,8 +59,8 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
         env_id: a Gymnasium id (``"module:namespace/Name-v0"`` imports the module there). Without an address it is
             the target; with one, the server must serve it.
         env_kwargs: keyword arguments for the environment's making; a remote server must allow their names.
-        render_mode: "rgb_array", "ansi", a ``_list`` of one of them, or "human", which shows the remote frames in a
-            local window.
+        render_mode: a mode of the served environment ("rgb_array", "ansi" …), or "human", which shows the remote
+            "rgb_array" frames in a local window. ``gymnasium.make`` collects the ``_list`` modes on this side.
         **settings: fields of ``ConnectionSettings`` (timeouts in seconds, headers, TLS, proxy, limits) and of
             ``SpaceOverrides`` (``action_space``, ``observation_space``, ``encode_action``, ``decode_observation``,
             ``flatten``).
@@ -69,13 +80,10 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
         >>> env.close()
     """
 
-    # What may be asked for: every mode of Gymnasium's own environments, so that make() passes it on as it is. What an
-    # environment offers, its instance's metadata says.
+    # What may be asked for: every mode of Gymnasium's own environments but the lists, so that make() passes it on as it
+    # is and collects lists on this side. What an environment offers, its instance's metadata says.
     metadata: dict[str, Any] = {  # noqa: RUF012  (Gymnasium declares it so: a default that instances replace)
-        "render_modes": [
-            *("human", "rgb_array", "ansi", "rgb_array_list", "ansi_list"),
-            *("depth_array", "rgbd_tuple", "state_pixels"),
-        ],
+        "render_modes": ["human", "rgb_array", "ansi", "depth_array", "rgbd_tuple", "state_pixels"],
     }
 
     def __init__(
@@ -99,19 +107,27 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
             render_mode=render_mode,
             **settings,
         )
-        overrides, connection = SpaceOverrides.split(settings)
+        if env_id is not None and not isinstance(env_id, str):
+            raise SettingsError(
+                f"expected env_id to be a string such as 'CartPole-v1', got {env_id!r}; a class or a function is "
+                "served with openenv_gym_server.create_gym_app and reached by its base_url",
+                setting="env_id",
+            )
+        overrides, self._connection = split_keywords(settings, _OWN_KEYWORDS)
         self.render_mode = render_mode
-        self._connection = ConnectionSettings.from_mapping(connection)
+        self._spec: EnvSpec | None = None
         self._viewer: FrameViewer | None = None
         self._last_result: messages.Outcome | None = None
         self._seeded: tuple[int, bytes] | None = None
         self._steps = 0
         self._closed = False
+        if target is not None and env_id is not None:
+            raise SettingsError(f"expected target or env_id, got both: {target!r} and {env_id!r}", setting="env_id")
         self._lease = _lease(base_url, provider, target or env_id)
         try:
             self._shell = BlockingShell(
                 self._lease.base_url,
-                self._connection,
+                self._connection.with_headers(self._lease.headers),
                 messages.OpenSettings(
                     render_mode="rgb_array" if render_mode == "human" else render_mode,
                     env_kwargs={name: encode_exact(value) for name, value in (env_kwargs or {}).items()},
@@ -129,19 +145,16 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
     def _describe(self, overrides: SpaceOverrides, env_id: str | None, env_kwargs: Mapping[str, Any] | None) -> None:
         """Learn the Spaces and the render modes, and check that the server does what was asked for."""
         opened = self._shell.opened
-        if opened is not None:
-            self._interface = Interface.from_documents(opened.schema, opened.metadata, overrides)
-        else:
-            if env_kwargs:
-                raise SettingsError(
-                    f"env_kwargs {sorted(env_kwargs)} need a server that speaks {messages.SUBPROTOCOL}; "
-                    f"{self._shell.base_url} does not: set them where it is started",
-                    setting="env_kwargs",
-                )
-            self._interface = Interface.fetch(self._shell.base_url, self._connection, overrides)
+        if opened is None and env_kwargs:
+            raise SettingsError(
+                f"env_kwargs {sorted(env_kwargs)} need a server that speaks {messages.SUBPROTOCOL}; "
+                f"{self.base_url} does not: set them where it is started",
+                setting="env_kwargs",
+            )
+        self._interface = Interface.of(opened, self._shell.base_url, self._shell.settings, overrides)
         if not self._lease.embedded:
-            self._interface.check_env_id(env_id, self._shell.base_url)
-        self._interface.check_render_mode(self.render_mode, remote=opened is not None)
+            self._interface.check_env_id(env_id, self.base_url)
+        self._interface.check_render_mode(self.render_mode)
         self.action_space = self._interface.action_space
         self.observation_space = self._interface.observation_space
         self.metadata = self._interface.metadata
@@ -165,21 +178,27 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
         """
         self._require_open()
         super().reset(seed=seed)
-        if self._shell.session.state is SessionState.BROKEN:
+        if not self._shell.alive:
             self._reopen()
         data: dict[str, Any] = {}
-        if options:
-            data = self._interface.reset_options(options, exact=self._shell.session.extended)
+        if options is not None:
+            data = self._interface.reset_options(options)
         if seed is not None:
             data["seed"] = int(seed)
         self._steps = 0
-        outcome = self._exchange(messages.Reset, self._connection.reset_timeout_s, data)
+        try:
+            outcome = self._exchange(messages.Reset, self._connection.reset_timeout_s, data)
+        except SessionLostError:
+            # The connection ended unnoticed since the last call. A reset asks for a fresh episode, so a fresh session
+            # will do; if that is lost too, there is more to it.
+            self._reopen()
+            outcome = self._exchange(messages.Reset, self._connection.reset_timeout_s, data)
         if seed is not None and not self._shell.session.extended:
             self._notice_ignored_seed(int(seed), outcome)
+        self._warn(outcome)
         observation = self._decode(outcome)
-        metadata = outcome.metadata or {}
         self._show()
-        return observation, self._info(metadata)
+        return observation, read_info(outcome)
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take one action.
@@ -201,21 +220,21 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
         payload = self._interface.encode_action(action)
         outcome = self._exchange(messages.Step, self._connection.step_timeout_s, payload)
         self._steps += 1
+        self._warn(outcome)
         observation = self._decode(outcome)
-        metadata = outcome.metadata or {}
-        terminated, truncated = _flags(outcome.done, metadata)
+        terminated, truncated = read_flags(outcome)
         self._show()
-        return observation, _reward(outcome.reward, metadata), terminated, truncated, self._info(metadata)
+        return observation, read_reward(outcome), terminated, truncated, read_info(outcome)
 
     def _reopen(self) -> None:
         """A new session; the Spaces that the caller has built on must still be the server's."""
-        self._shell.reopen(self._lease.renew())
-        opened = self._shell.opened
-        if opened is not None and not self._interface.describes(opened.schema):
-            self._shell.abandon("the server now serves other Spaces")
+        base_url = self._lease.renew()
+        self._shell.reopen(base_url, self._connection.with_headers(self._lease.headers))
+        if not self._interface.describes(self._shell.opened):
+            self._shell.abandon("the server now serves another environment")
             raise SpaceMappingError(
-                f"expected {self.base_url} to serve the Spaces of the lost session, but it serves others: "
-                "make a new environment",
+                f"expected {base_url} to serve the environment of the lost session, but it serves another: "
+                "make a new one",
                 path="$",
             )
 
@@ -236,21 +255,16 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
                 path=error.path,
             ) from error
 
-    def _info(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
-        notes = metadata.get("warnings") if self._shell.session.extended else None
-        for note in notes or ():
-            warnings.warn(f"{self._shell.base_url}: {note}", OpenEnvGymWarning, stacklevel=3)
-        if "info" in metadata:
-            return decode_info(metadata["info"], metadata.get("x-gymnasium-info"))
-        taken = {"terminated", "truncated", "warnings"} if self._shell.session.extended else {"terminated", "truncated"}
-        return {key: value for key, value in metadata.items() if key not in taken}
+    def _warn(self, outcome: messages.Outcome) -> None:
+        for note in read_notes(outcome):
+            warnings.warn(f"{self.base_url}: {note}", OpenEnvGymWarning, stacklevel=3)
 
     def _notice_ignored_seed(self, seed: int, outcome: messages.Outcome) -> None:
         """A server of another make may take a seed and drop it: two equal seeds then give two episodes."""
         first = messages.encode_json(outcome.observation)
         if self._seeded is not None and self._seeded[0] == seed and self._seeded[1] != first:
             warnings.warn(
-                f"{self._shell.base_url}: two resets with seed={seed} gave different first observations; "
+                f"{self.base_url}: two resets with seed={seed} gave different first observations; "
                 "the server seems to ignore seeds",
                 OpenEnvGymWarning,
                 stacklevel=3,
@@ -329,6 +343,15 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
         return decode_exact(reply.data.value)
 
     @property
+    def spec(self) -> EnvSpec | None:
+        """The spec that ``gymnasium.make`` gave, with what the server knows: threshold, time limit, determinism."""
+        return self._spec
+
+    @spec.setter
+    def spec(self, spec: EnvSpec | None) -> None:
+        self._spec = None if spec is None else dataclasses.replace(spec, **self._interface.spec_fields)
+
+    @property
     def last_result(self) -> messages.Outcome | None:
         """The whole last answer to reset or step as it was on the wire: observation, reward, done, metadata."""
         return self._last_result
@@ -346,8 +369,7 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
 
     def close(self) -> None:
         """End the session, and with its last user the embedded or provided server. May be called again."""
-        if self._closed:
-            return
+        # Each of these may be repeated, so that a close that was interrupted can be finished by another.
         self._closed = True
         with contextlib.ExitStack() as stack:
             stack.callback(self._lease.release)
@@ -374,17 +396,3 @@ def _lease(base_url: str | None, provider: Provider | None, target: str | None) 
         "environment on this machine",
         setting="base_url",
     )
-
-
-def _reward(reward: float | None, metadata: Mapping[str, Any]) -> float:
-    if reward is not None:
-        return float(reward)
-    # JSON has no NaN and no infinities: the envelope says null, the metadata says which.
-    return float(metadata.get("reward") or 0.0)
-
-
-def _flags(done: bool, metadata: Mapping[str, Any]) -> tuple[bool, bool]:
-    """``done`` is termination unless the metadata says otherwise."""
-    truncated = metadata.get("truncated") is True or metadata.get("TimeLimit.truncated") is True
-    terminated = metadata.get("terminated")
-    return (terminated if isinstance(terminated, bool) else done and not truncated), truncated

@@ -15,7 +15,7 @@ pickling.
     ├── ModeError (RuntimeError)                a call the chosen mode does not have               .mode
     ├── MissingExtraError (ImportError)         an optional dependency that is not installed       .extra
     ├── ProviderError (RuntimeError)            a server could not be started or kept              .output
-    ├── UnreachableError (ConnectionError)      no OpenEnv server answered at the address          .url .status
+    ├── UnreachableError (ConnectionError)      no OpenEnv server answered at the address          .url .status .body
     ├── ProtocolError (ConnectionError)         the peer said what the wire does not allow         .received
     ├── MessageTooLargeError (ValueError)       a message above a limit                            .size .limit .setting
     ├── RequestTimeoutError (TimeoutError)      no answer in time; the session is lost             .timeout_s
@@ -130,9 +130,10 @@ class ProviderError(OpenEnvGymError, RuntimeError):
 
 
 class UnreachableError(OpenEnvGymError, ConnectionError):
-    """No OpenEnv server answered at ``url``; ``status`` is the HTTP status, where there was one."""
+    """No OpenEnv server answered at ``url``; ``status`` is the HTTP status, ``body`` its JSON, where there was one."""
 
-    attributes = ("status", "url")
+    attributes = ("body", "status", "url")
+    body: Any
     status: int | None
     url: str | None
 

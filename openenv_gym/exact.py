@@ -1,7 +1,7 @@
-"""Any value as JSON with its exact type, and back: the tagged form of values that no Space describes.
+"""Any value as JSON with its exact type: the tagged form of values that no Space describes.
 
-Not for samples of a Space (``openenv_gym.spaces``), which need no tags. ``info.py`` is the face of this module: it
-puts the plain form beside the exact one.
+Not for the way back (``exact_reader.py``), nor for samples of a Space (``openenv_gym.spaces``), which need no tags.
+``info.py`` is the face of both: it puts the plain form beside the exact one.
 
 What JSON itself keeps (null, booleans, strings, finite floats, integers of 64 bits, lists, objects with string keys)
 stays as it is. Everything else is an object with the key ``"$"``, which names the type:
@@ -21,17 +21,17 @@ stays as it is. Everything else is an object with the key ``"$"``, which names t
 ``opaque``           ``type`` and ``text``: an object that cannot travel, see ``Opaque``
 ===================  ===============================================================================================
 
-A subclass of a plain type travels as that type: a named tuple as a tuple, an ``IntEnum`` as an int.
+A subclass of a plain type travels as that type: a named tuple as a tuple, an ``IntEnum`` as an int. A subclass of
+NumPy's array, and a structured one, is no value. A time zone travels as its offset from UTC, a
+scalar of C's ``long long`` as the ``int64`` it is.
 """
 
 from __future__ import annotations
 
 import base64
-import binascii
 import datetime
 import math
 import re
-import sys
 import uuid
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -41,21 +41,26 @@ from typing import Any
 
 import numpy as np
 
-from openenv_gym.errors import ValueMappingError
-from openenv_gym.messages import JSON, JSONObject
-from openenv_gym.spaces.leaves import spell_float
+from openenv_gym.messages import JSON
+from openenv_gym.spaces.atoms import spell_float
+from openenv_gym.spaces.codec import Fault, every
+from openenv_gym.spaces.limits import MAX_DEPTH
 from openenv_gym.spaces.text import is_scalar_text
 
-__all__ = ["Opaque", "Writer", "base64_text", "brief", "decode_exact", "encode_exact", "readable"]
+__all__ = ["MAX_DIGITS", "RAW_DTYPE", "TAG", "Opaque", "Writer", "base64_text", "brief", "encode_exact", "readable"]
 
 TAG = "$"
-MAX_DEPTH = 64
-"""How deep values may nest."""
+"""The key that names the type."""
+
+MAX_DIGITS = 4_300
+"""Decimal digits of a fraction's parts: to read more takes time that grows with their square, and Python by default
+refuses to print more."""
 
 MAX_TEXT = 1_000
 """Characters of an object's repr that an ``Opaque`` keeps."""
 
-_RAW_DTYPE = re.compile(r"[<>|][biufcSUmM][0-9]+(\[[0-9]*[A-Za-zμ]+\])?")
+RAW_DTYPE = re.compile(r"[<>|][biufcSUmM][0-9]+(\[[0-9]*[A-Za-zμ]+\])?")
+"""The dtypes whose bytes are all there is to a value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,16 +87,10 @@ def encode_exact(value: object) -> JSON:
         ValueMappingError: it holds an object that is no value (a generator, a socket …), or nests too deeply, or
             holds itself; ``path`` says where.
     """
-    return Writer(opaque=False).write(value)
-
-
-def decode_exact(value: JSON) -> object:
-    """The value of its tagged JSON, with the types it had; arrays are writable.
-
-    Raises:
-        ValueMappingError: a tag is unknown, or its fields are none of it; ``path`` says where.
-    """
-    return _read(value, "$", 0)
+    try:
+        return Writer(opaque=False).write(value)
+    except Fault as fault:
+        raise fault.error("$") from None
 
 
 class Writer:
@@ -111,11 +110,11 @@ class Writer:
         self._opaque = opaque
         self._within: set[int] = set()
 
-    def write(self, value: Any, path: str = "$") -> JSON:
+    def write(self, value: Any) -> JSON:
         """The tagged JSON of a value.
 
         Raises:
-            ValueMappingError: as ``encode_exact``, unless objects become opaque.
+            Fault: where ``encode_exact`` raises, unless objects become opaque.
         """
         if value is None or value is True or value is False:
             return value
@@ -123,79 +122,92 @@ class Writer:
         if leaf is not None:
             return leaf(self, value)
         if isinstance(value, np.ndarray):
-            return self._array(value, path)
+            return self._array(value)
         if isinstance(value, np.generic):
-            return self._scalar(value, path)
+            return self._scalar(value)
         for base, container in _CONTAINERS:
             if isinstance(value, base):
-                return self._nested(container, value, path)
+                return self._nested(container, value)
         for base in _BASES:
             if isinstance(value, base):
                 return _LEAVES[base](self, value)
-        return self._give_up(value, path, "no value")
+        return self.give_up(value, "no value")
 
     def tag(self, name: str, **fields: JSON) -> JSON:
         """The object of a tag."""
         self.plain = False
         return {TAG: name, **fields}
 
-    def items(self, values: Iterable[Any], path: str) -> list[JSON]:
+    def items(self, values: Iterable[Any]) -> list[JSON]:
         """Each of several values."""
-        return [self.write(item, f"{path}[{index}]") for index, item in enumerate(values)]
+        return every(self.write, values)
 
-    def _give_up(self, value: Any, path: str, reason: str) -> JSON:
+    def give_up(self, value: Any, reason: str) -> JSON:
+        """What stands for an object that cannot travel.
+
+        Raises:
+            Fault: unless objects become opaque.
+        """
         name = f"{type(value).__module__}.{type(value).__qualname__}"
         if not self._opaque:
-            raise ValueMappingError(f"expected a value at {path}, got a {name}, which is {reason}", path=path)
+            raise Fault("a value", f"a {name}, which is {reason}")
         return self.tag("opaque", type=name, text=brief(value))
 
-    def _nested(self, container: Callable[[Writer, Any, str], JSON], value: Any, path: str) -> JSON:
+    def _nested(self, container: Callable[[Writer, Any], JSON], value: Any) -> JSON:
         if id(value) in self._within or len(self._within) >= MAX_DEPTH:
             self.cut = True
-            return self._give_up(value, path, f"inside itself or nested more than {MAX_DEPTH} deep")
+            return self.give_up(value, f"inside itself or nested more than {MAX_DEPTH} deep")
         self._within.add(id(value))
         try:
-            return container(self, value, path)
+            return container(self, value)
         finally:
             self._within.discard(id(value))
 
-    def _array(self, value: np.ndarray, path: str) -> JSON:
+    def _array(self, value: np.ndarray) -> JSON:
         if type(value) is not np.ndarray:
-            return self._give_up(value, path, "an array with a meaning of its own; np.asarray gives a plain one")
+            return self.give_up(value, "an array with a meaning of its own; np.asarray gives a plain one")
         if value.dtype == object:
-            return self._nested(_object_array, value, path)
+            return self._nested(_object_array, value)
         if not _has_plain_bytes(value.dtype):
-            return self._give_up(value, path, f"of dtype {value.dtype}, which has no plain bytes")
+            return self.give_up(value, f"of dtype {value.dtype}, which has no plain bytes")
         data = base64_text(value.tobytes())
         return self.tag("array", dtype=value.dtype.str, shape=list(value.shape), data=data)
 
-    def _scalar(self, value: np.generic, path: str) -> JSON:
+    def _scalar(self, value: np.generic) -> JSON:
         if not _has_plain_bytes(value.dtype):
-            return self._give_up(value, path, f"of dtype {value.dtype}, which has no plain bytes")
+            return self.give_up(value, f"of dtype {value.dtype}, which has no plain bytes")
         return self.tag("scalar", dtype=value.dtype.str, data=base64_text(value.tobytes()))
 
 
 def _has_plain_bytes(dtype: np.dtype[Any]) -> bool:
-    return _RAW_DTYPE.fullmatch(dtype.str) is not None and dtype.itemsize > 0
+    return RAW_DTYPE.fullmatch(dtype.str) is not None and dtype.itemsize > 0
 
 
-def _object_array(writer: Writer, value: np.ndarray, path: str) -> JSON:
-    return writer.tag("array", shape=list(value.shape), items=writer.items(value.ravel(), path))
+def _object_array(writer: Writer, value: np.ndarray) -> JSON:
+    return writer.tag("array", shape=list(value.shape), items=writer.items(value.ravel()))
 
 
-def _mapping(writer: Writer, value: dict[Any, Any], path: str) -> JSON:
-    if TAG not in value and all(type(key) is str and is_scalar_text(key) for key in value):
-        return {key: writer.write(item, f"{path}.{key}") for key, item in value.items()}
-    pairs = [[writer.write(key, path), writer.write(item, f"{path}.{brief(key)}")] for key, item in value.items()]
-    return writer.tag("dict", items=list[JSON](pairs))
+def _mapping(writer: Writer, value: dict[Any, Any]) -> JSON:
+    plain = TAG not in value and all(type(key) is str and is_scalar_text(key) for key in value)
+    keys = () if plain else [writer.write(key) for key in value]
+    written: list[JSON] = []
+    try:
+        # extend keeps what came before a fault, and so knows its place.
+        written.extend(map(writer.write, value.values()))
+    except Fault as fault:
+        key = list(value)[len(written)]
+        raise fault.under(f".{key if plain else brief(key)}") from None
+    if plain:
+        return dict(zip(value, written, strict=True))
+    return writer.tag("dict", items=[list(pair) for pair in zip(keys, written, strict=True)])
 
 
-_CONTAINERS: tuple[tuple[type[Any], Callable[[Writer, Any, str], JSON]], ...] = (
+_CONTAINERS: tuple[tuple[type[Any], Callable[[Writer, Any], JSON]], ...] = (
     (dict, _mapping),
     (list, Writer.items),
-    (tuple, lambda writer, value, path: writer.tag("tuple", items=writer.items(value, path))),
-    (set, lambda writer, value, path: writer.tag("set", items=writer.items(value, path))),
-    (frozenset, lambda writer, value, path: writer.tag("frozenset", items=writer.items(value, path))),
+    (tuple, lambda writer, value: writer.tag("tuple", items=writer.items(value))),
+    (set, lambda writer, value: writer.tag("set", items=writer.items(value))),
+    (frozenset, lambda writer, value: writer.tag("frozenset", items=writer.items(value))),
 )
 
 
@@ -213,6 +225,17 @@ def _string(writer: Writer, value: str) -> JSON:
     if is_scalar_text(value):
         return str(value)
     return writer.tag("str", data=base64_text(value.encode("utf-8", "surrogatepass")))
+
+
+def _fraction(writer: Writer, value: Fraction) -> JSON:
+    # A digit is more than three bits: what passes here may still be too long, and str says so or gives it.
+    if max(value.numerator.bit_length(), value.denominator.bit_length()) > 4 * MAX_DIGITS:
+        return writer.give_up(value, f"a fraction of more than {MAX_DIGITS} digits")
+    try:
+        text = str(value)
+    except ValueError:
+        return writer.give_up(value, "a fraction of more digits than Python prints")
+    return writer.tag("fraction", value=text)
 
 
 def _number(dtype: np.dtype[Any]) -> Callable[[Writer, np.generic], JSON]:
@@ -240,7 +263,7 @@ _LEAVES: dict[type[Any], Callable[[Writer, Any], JSON]] = {
     datetime.date: _texted("date", datetime.date.isoformat),
     datetime.time: _texted("time", datetime.time.isoformat),
     Decimal: _texted("decimal", str),
-    Fraction: _texted("fraction", str),
+    Fraction: _fraction,
     uuid.UUID: _texted("uuid", str),
     Opaque: lambda writer, value: writer.tag("opaque", type=value.type_name, text=value.text),
     # Most of what infos hold beside plain numbers, hence the short way.
@@ -267,134 +290,3 @@ def brief(value: Any) -> str:
     except Exception:  # noqa: BLE001 - foreign code whose failure must not end the episode
         text = f"<{type(value).__name__} whose repr failed>"
     return readable(text)
-
-
-def _read(value: JSON, path: str, depth: int) -> Any:
-    if depth > MAX_DEPTH:
-        raise ValueMappingError(f"expected values nested at most {MAX_DEPTH} deep, got more at {path}", path=path)
-    if isinstance(value, list):
-        return [_read(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(value)]
-    if not isinstance(value, dict):
-        return value
-    if TAG not in value:
-        return {key: _read(item, f"{path}.{key}", depth + 1) for key, item in value.items()}
-    tag = value[TAG]
-    reader = _READERS.get(tag) if isinstance(tag, str) else None
-    if reader is None:
-        raise ValueMappingError(
-            f"expected one of the tags {sorted(_READERS)} at {path}, got {str(tag)[:40]!r}", path=path
-        )
-    try:
-        return reader(value, path, depth)
-    except ValueMappingError:
-        raise
-    except KeyError as error:
-        raise ValueMappingError(f"expected the field {error} of a tagged {tag} at {path}", path=path) from error
-    except (TypeError, ValueError, ArithmeticError, binascii.Error) as error:
-        raise ValueMappingError(
-            f"expected the fields of a tagged {tag} at {path}, got what is none: {error}", path=path
-        ) from error
-
-
-def _items(value: JSONObject, path: str, depth: int) -> list[Any]:
-    return [_read(item, f"{path}[{index}]", depth + 1) for index, item in enumerate(_list(value["items"]))]
-
-
-def _list(value: JSON) -> list[JSON]:
-    if not isinstance(value, list):
-        raise TypeError(f"a {type(value).__name__} where a list is due")
-    return value
-
-
-def _data(value: JSONObject) -> bytes:
-    return base64.b64decode(_text(value["data"]), validate=True)
-
-
-def _text(value: JSON) -> str:
-    if not isinstance(value, str):
-        raise TypeError(f"a {type(value).__name__} where a string is due")
-    return value
-
-
-def _read_dict(value: JSONObject, path: str, depth: int) -> dict[Any, Any]:
-    return dict(tuple(pair) for pair in _items(value, path, depth))
-
-
-def _read_float(value: JSON) -> float:
-    if isinstance(value, float):
-        return value
-    return {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}[_text(value)]
-
-
-def _read_complex(value: JSONObject) -> complex:
-    real, imaginary = _list(value["value"])
-    return complex(_read_float(real), _read_float(imaginary))
-
-
-def _read_timedelta(value: JSONObject) -> datetime.timedelta:
-    days, seconds, microseconds = _list(value["value"])
-    return datetime.timedelta(days, seconds, microseconds)  # type: ignore[arg-type]
-
-
-def _read_array(value: JSONObject, path: str, depth: int) -> np.ndarray:
-    shape = _list(value["shape"])
-    lengths = [length for length in shape if type(length) is int and length >= 0]
-    if len(lengths) != len(shape):
-        raise TypeError("a shape that is no list of lengths")
-    if "items" in value:
-        items = _items(value, path, depth)
-        array = np.empty(len(items), dtype=object)
-        for index, item in enumerate(items):
-            array[index] = item
-        return array.reshape(lengths)
-    return _from_bytes(_text(value["dtype"]), lengths, _data(value))
-
-
-def _from_bytes(name: str, shape: list[int], data: bytes) -> np.ndarray:
-    if not _RAW_DTYPE.fullmatch(name):
-        raise TypeError(f"the dtype {name[:40]!r}")
-    dtype = np.dtype(name)
-    if dtype.itemsize == 0 or math.prod(shape) * dtype.itemsize != len(data):
-        raise ValueError(f"{len(data)} bytes for the shape {shape} of {dtype}")
-    array = np.empty(shape, dtype)
-    if data:
-        array.reshape(-1).view(np.uint8)[:] = np.frombuffer(data, np.uint8)
-    if dtype.kind == "b" and any(byte > 1 for byte in data):
-        raise ValueError("booleans that are neither 0 nor 1")
-    if dtype.kind == "U" and data and np.frombuffer(data, f"{name[0]}u4").max() > sys.maxunicode:
-        raise ValueError("text with what is no character")
-    return array
-
-
-def _read_scalar(value: JSONObject) -> Any:
-    return _from_bytes(_text(value["dtype"]), [], _data(value))[()]
-
-
-def _textual(base: Callable[[str], Any]) -> Callable[[JSONObject, str, int], Any]:
-    return lambda value, _path, _depth: base(_text(value["value"]))
-
-
-_READERS: dict[str, Callable[[JSONObject, str, int], Any]] = {
-    "array": _read_array,
-    "scalar": lambda value, _path, _depth: _read_scalar(value),
-    "str_": lambda value, path, depth: np.str_(_text(_read(value["value"], path, depth))),
-    "bytes_": lambda value, _path, _depth: np.bytes_(_data(value)),
-    "tuple": lambda value, path, depth: tuple(_items(value, path, depth)),
-    "set": lambda value, path, depth: set(_items(value, path, depth)),
-    "frozenset": lambda value, path, depth: frozenset(_items(value, path, depth)),
-    "dict": _read_dict,
-    "bytes": lambda value, _path, _depth: _data(value),
-    "bytearray": lambda value, _path, _depth: bytearray(_data(value)),
-    "int": _textual(lambda text: int(text, 16)),
-    "float": lambda value, _path, _depth: _read_float(value["value"]),
-    "complex": lambda value, _path, _depth: _read_complex(value),
-    "str": lambda value, _path, _depth: _data(value).decode("utf-8", "surrogatepass"),
-    "timedelta": lambda value, _path, _depth: _read_timedelta(value),
-    "datetime": _textual(datetime.datetime.fromisoformat),
-    "date": _textual(datetime.date.fromisoformat),
-    "time": _textual(datetime.time.fromisoformat),
-    "decimal": _textual(Decimal),
-    "fraction": _textual(Fraction),
-    "uuid": _textual(uuid.UUID),
-    "opaque": lambda value, _path, _depth: Opaque(_text(value["type"]), _text(value["text"])),
-}

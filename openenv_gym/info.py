@@ -2,7 +2,7 @@
 
 A stock peer gets plain JSON, which says most of it; a peer of this project gets, where that would lose something, the
 exact form too. Not for samples of a Space (``openenv_gym.spaces``). The tagged JSON itself is described in
-``exact.py``, whose names are part of this module's face.
+``exact.py``, whose names and those of ``exact_reader.py`` are part of this module's face.
 """
 
 from __future__ import annotations
@@ -17,9 +17,11 @@ from typing import Any
 import numpy as np
 
 from openenv_gym.errors import ValueMappingError
-from openenv_gym.exact import Opaque, Writer, base64_text, brief, decode_exact, encode_exact, readable
+from openenv_gym.exact import Opaque, Writer, base64_text, brief, encode_exact, readable
+from openenv_gym.exact_reader import decode_exact
 from openenv_gym.messages import JSON, JSONObject
-from openenv_gym.spaces.leaves import spell_float
+from openenv_gym.spaces.atoms import spell_float
+from openenv_gym.spaces.codec import describe
 
 __all__ = ["Opaque", "decode_exact", "decode_info", "encode_exact", "encode_info"]
 
@@ -31,7 +33,8 @@ def encode_info(info: Mapping[Any, Any]) -> tuple[JSONObject, JSON | None]:
     """An info dictionary for both kinds of peers.
 
     An object that cannot travel does not fail the step: it is left out of the plain form (null inside a list), and in
-    the exact form becomes an ``Opaque``.
+    the exact form becomes an ``Opaque``. A subclass of one of Python's own types travels as that type: a named tuple as
+    a tuple.
 
     Returns:
         The plain JSON for a peer that knows no tags (arrays as nested lists, non-finite floats as strings, bytes as
@@ -48,7 +51,7 @@ def encode_info(info: Mapping[Any, Any]) -> tuple[JSONObject, JSON | None]:
     return plain, exact
 
 
-def decode_info(plain: Mapping[str, JSON] | None, exact: JSON | None) -> dict[Any, Any]:
+def decode_info(plain: JSON, exact: JSON) -> dict[Any, Any]:
     """The info dictionary of its two forms.
 
     Args:
@@ -56,14 +59,12 @@ def decode_info(plain: Mapping[str, JSON] | None, exact: JSON | None) -> dict[An
         exact: the exact form, or None where the plain one is exact.
 
     Raises:
-        ValueMappingError: the exact form is malformed, or none of a dictionary.
+        ValueMappingError: a form is malformed, or none of a dictionary; ``path`` says where.
     """
-    if exact is None:
-        return dict(plain or {})
-    info = decode_exact(exact)
-    if not isinstance(info, dict):
-        raise ValueMappingError(f"expected an info dictionary at $, got a {type(info).__name__}", path="$")
-    return info
+    info = decode_exact(exact) if exact is not None else {} if plain is None else plain
+    if not isinstance(info, Mapping):
+        raise ValueMappingError(f"expected an info dictionary at $, got {describe(info)}", path="$")
+    return dict(info)
 
 
 class _Missing:

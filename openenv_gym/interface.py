@@ -12,13 +12,13 @@ from typing import Any, Literal
 
 import gymnasium
 
-from openenv_gym.errors import SettingsError, SpaceMappingError, ValueMappingError
+from openenv_gym.errors import SettingsError, SpaceMappingError, UnreachableError, ValueMappingError
 from openenv_gym.info import encode_exact, encode_info
-from openenv_gym.messages import JSON, SUBPROTOCOL
+from openenv_gym.messages import JSON, SUBPROTOCOL, Opened
 from openenv_gym.spaces import SchemaMapping, codec_for, mapping_from_schema
 from openenv_gym.transports.base import ConnectionSettings
 
-__all__ = ["Interface", "SpaceOverrides"]
+__all__ = ["Interface", "SpaceOverrides", "fetch_documents"]
 
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,13 +39,6 @@ class SpaceOverrides:
     decode_observation: Callable[[dict[str, Any]], Any] | None = None
     flatten: bool = True
 
-    @classmethod
-    def split(cls, settings: Mapping[str, Any]) -> tuple[SpaceOverrides, dict[str, Any]]:
-        """The overrides among the settings, and the settings that are left."""
-        names = {field.name for field in dataclasses.fields(cls)}
-        mine = {name: value for name, value in settings.items() if name in names}
-        return cls(**mine), {name: value for name, value in settings.items() if name not in names}
-
 
 class Interface:
     """The Spaces of one remote environment, with the conversions between their members and JSON.
@@ -54,56 +47,53 @@ class Interface:
         action_space, observation_space: the Spaces.
         encode_action: a member of ``action_space`` → the JSON object of the action's fields.
         decode_observation: the JSON object of the observation's fields → a member of ``observation_space``.
+        spec_fields: what the server knows of its environment's ``EnvSpec``.
         metadata: Gymnasium's metadata of the environment: ``render_modes`` and, where known, ``render_fps``.
         name: what the server calls its environment.
     """
 
-    def __init__(self, schema: Mapping[str, Any], description: Mapping[str, Any], overrides: SpaceOverrides) -> None:
+    def __init__(
+        self,
+        schema: Mapping[str, Any],
+        description: Mapping[str, Any],
+        overrides: SpaceOverrides,
+        *,
+        extended: bool = False,
+    ) -> None:
+        self._extended = extended
         self.action_space, self.encode_action = _action(schema, overrides)
         self.observation_space, self.decode_observation = _observation(schema, overrides)
         self._schema = schema
-        self._gymnasium: Mapping[str, Any] | None = description.get("gymnasium")
         self.name = str(description.get("name") or "environment")
-        known = self._gymnasium or {}
-        self.metadata: dict[str, Any] = {"render_modes": list(known.get("render_modes") or ())}
-        if known.get("render_fps") is not None:
-            self.metadata["render_fps"] = known["render_fps"]
+        # Another server's key of this name may hold anything.
+        known = description.get("gymnasium")
+        self._gymnasium: Mapping[str, Any] | None = known if isinstance(known, dict) else None
+        self.metadata = _render_metadata(self._gymnasium or {})
+        self.spec_fields = _spec_fields(self._gymnasium or {})
 
     @classmethod
-    def from_documents(
-        cls, schema: Mapping[str, Any], description: Mapping[str, Any], overrides: SpaceOverrides
+    def of(
+        cls, opened: Opened | None, base_url: str, settings: ConnectionSettings, overrides: SpaceOverrides
     ) -> Interface:
-        """From the ``/schema`` and ``/metadata`` documents.
-
-        Raises:
-            SpaceMappingError: the schema has no Space.
-        """
-        return cls(schema, description, overrides)
-
-    @classmethod
-    def fetch(cls, base_url: str, settings: ConnectionSettings, overrides: SpaceOverrides) -> Interface:
-        """From the server itself, over HTTP.
+        """From what the opening of a session said; where it said nothing, from the server's own documents.
 
         Raises:
             UnreachableError: the server does not answer there.
             SpaceMappingError: the schema has no Space.
         """
-        from openenv_gym.transports.http import fetch_json  # noqa: PLC0415  (httpx is heavy and seldom needed)
+        if opened is not None:
+            return cls(opened.schema, opened.metadata, overrides, extended=True)
+        return cls(*fetch_documents(base_url, settings), overrides)
 
-        documents = []
-        for path in ("/schema", "/metadata"):
-            document = fetch_json(base_url, path, settings)
-            if not isinstance(document, dict):
-                raise SpaceMappingError(
-                    f"expected a JSON object at {base_url}{path}, got {type(document).__name__}", path="$"
-                )
-            documents.append(document)
-        return cls(documents[0], documents[1], overrides)
+    def describes(self, opened: Opened | None) -> bool:
+        """Whether a later session is one of this environment, as far as actions and observations go.
 
-    def describes(self, schema: Mapping[str, Any]) -> bool:
-        """Whether the document is the one this was made from, as far as actions and observations go."""
+        A server without the subprotocol says nothing when a session opens, and is taken at its word.
+        """
+        if opened is None:
+            return not self._extended
         parts = ("action", "observation", "reset_observation")
-        return all(self._schema.get(part) == schema.get(part) for part in parts)
+        return all(self._schema.get(part) == opened.schema.get(part) for part in parts)
 
     def check_env_id(self, env_id: str | None, base_url: str) -> None:
         """Make sure that the server serves the environment that was asked for.
@@ -115,13 +105,13 @@ class Interface:
             return
         served = (self._gymnasium or {}).get("env_id")
         wanted = env_id.rpartition(":")[2]
-        # An id without a version stands for its newest.
+        # An id without a version stands for any of its versions.
         if served is None or wanted not in {served, str(served).rpartition("-v")[0]}:
             raise SettingsError(
                 f"expected a server of {env_id!r}, but {base_url} serves {served or self.name!r}", setting="env_id"
             )
 
-    def check_render_mode(self, render_mode: str | None, *, remote: bool) -> None:
+    def check_render_mode(self, render_mode: str | None) -> None:
         """Make sure that the environment can render as asked.
 
         Raises:
@@ -129,7 +119,7 @@ class Interface:
         """
         if render_mode is None:
             return
-        if not remote:
+        if not self._extended:
             raise SettingsError(
                 f"render_mode={render_mode!r} needs a server that speaks {SUBPROTOCOL}: OpenEnv itself cannot render",
                 setting="render_mode",
@@ -143,17 +133,15 @@ class Interface:
                 setting="render_mode",
             )
 
-    def reset_options(self, options: Mapping[str, Any], *, exact: bool) -> dict[str, JSON]:
+    def reset_options(self, options: Mapping[str, Any]) -> dict[str, JSON]:
         """The options as fields of a reset: nested for a Gymnasium server, its entries as keywords for any other.
 
-        Args:
-            options: what the caller gave.
-            exact: whether the server reads the exact form of ``openenv_gym.info``; any other gets plain JSON.
+        Under the subprotocol they travel in the exact form of ``openenv_gym.info``, else as plain JSON.
 
         Raises:
             ValueMappingError: an entry has no JSON form.
         """
-        if exact:
+        if self._extended:
             encoded = {str(key): encode_exact(value) for key, value in options.items()}
         else:
             encoded, _ = encode_info(options)
@@ -161,6 +149,39 @@ class Interface:
             if lost:
                 raise ValueMappingError(f"expected options with a JSON form, got {lost}", path=f"$.{lost[0]}")
         return {"options": encoded} if self._gymnasium is not None else encoded
+
+
+def fetch_documents(base_url: str, settings: ConnectionSettings) -> tuple[dict[str, Any], dict[str, Any]]:
+    """A server's ``/schema`` and ``/metadata``.
+
+    Raises:
+        UnreachableError: no OpenEnv server answers there.
+    """
+    from openenv_gym.transports.http import fetch_json  # noqa: PLC0415  (httpx is heavy and seldom needed)
+
+    documents = []
+    for path in ("/schema", "/metadata"):
+        document = fetch_json(base_url, path, settings)
+        if not isinstance(document, dict):
+            raise UnreachableError(
+                f"expected an OpenEnv server at {base_url}, but its {path} is no JSON object: {str(document)[:100]}",
+                url=base_url,
+            )
+        documents.append(document)
+    return documents[0], documents[1]
+
+
+def _render_metadata(known: Mapping[str, Any]) -> dict[str, Any]:
+    modes, fps = known.get("render_modes"), known.get("render_fps")
+    metadata: dict[str, Any] = {"render_modes": [str(mode) for mode in modes] if isinstance(modes, list) else []}
+    if isinstance(fps, int | float) and not isinstance(fps, bool):
+        metadata["render_fps"] = fps
+    return metadata
+
+
+def _spec_fields(known: Mapping[str, Any]) -> dict[str, Any]:
+    kinds = {"reward_threshold": int | float, "max_episode_steps": int, "nondeterministic": bool}
+    return {name: known[name] for name, kind in kinds.items() if isinstance(known.get(name), kind)}
 
 
 def _action(

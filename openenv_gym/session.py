@@ -162,6 +162,11 @@ class Session:
             self.state = SessionState.OPEN
         return reply
 
+    @property
+    def pending(self) -> bool:
+        """Whether a request awaits its answer."""
+        return self._pending is not None
+
     def withdraw(self) -> None:
         """Forget the pending request: not a byte of it was sent."""
         self._pending = None
@@ -207,12 +212,13 @@ class Session:
         text = str(data.get("message") or "the server gave no message")
         facts: dict[str, Any] = {"code": code, "data": dict(data)}
         if code == "VALIDATION_ERROR":
-            errors = [error for error in data.get("errors") or [] if isinstance(error, dict)]
+            listed = data.get("errors")
+            errors = [error for error in listed if isinstance(error, dict)] if isinstance(listed, list) else []
             raise InvalidActionError(_explain(text, errors), errors=errors, **facts)
         if code == "EXECUTION_ERROR":
             if isinstance(pending, _BEGINS_EPISODE) and self.state is SessionState.EPISODE:
                 self.state = SessionState.OPEN
-            raise EnvironmentExecutionError(f"the environment failed in {_name(pending)}: {text}", **facts)
+            raise _execution_error(pending, text, facts)
         if code in {"INVALID_JSON", "UNKNOWN_TYPE"}:
             raise ServerError(f"the server did not understand {_name(pending)}: {text} ({code})", **facts)
         self.lose(f"{text} ({code})")
@@ -239,13 +245,27 @@ def _name(message: messages.Message) -> str:
     return str(tag)
 
 
+def _execution_error(pending: messages.Message, text: str, facts: Mapping[str, Any]) -> EnvironmentExecutionError:
+    """The environment's failure, with its type and its traceback as far as the server tells them."""
+    data = facts["data"]
+    kind, traceback = data.get("exception_type"), data.get("traceback")
+    what = f"{kind}: {text}" if isinstance(kind, str) else text
+    error = EnvironmentExecutionError(f"the environment failed in {_name(pending)}: {what}", **facts)
+    if isinstance(traceback, str):
+        error.add_note(f"In the server's process:\n{traceback}")
+    return error
+
+
 def _explain(text: str, errors: list[dict[str, Any]]) -> str:
     """The server's text with each fault and its path behind it."""
     faults = []
     for error in errors:
-        place = ".".join(str(part) for part in error.get("loc") or ()) or "message"
+        loc = error.get("loc")
+        place = ".".join(map(str, loc)) if isinstance(loc, list) and loc else "message"
         came = (
             f" (got {msgspec.json.encode(error['input'])[:200].decode('utf-8', 'replace')})" if "input" in error else ""
         )
         faults.append(f"{place}: {error.get('msg', 'invalid')}{came}")
-    return f"{text}: {'; '.join(faults)}" if faults else text
+    # A server of ours says it all in its text; others leave it to the list.
+    told = all(str(error.get("msg")) in text for error in errors)
+    return text if told else f"{text}: {'; '.join(faults)}"

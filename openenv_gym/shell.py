@@ -7,11 +7,19 @@ What may be said and what an answer means is the session's matter; bytes and dea
 from __future__ import annotations
 
 import contextlib
+import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from openenv_gym import messages
-from openenv_gym.errors import MessageTooLargeError
+from openenv_gym.errors import (
+    MessageTooLargeError,
+    OpenEnvGymError,
+    ProtocolError,
+    RequestTimeoutError,
+    SessionLostError,
+    SessionStateError,
+)
 from openenv_gym.session import Session, SessionState
 from openenv_gym.transports.base import ConnectionSettings, Transport
 
@@ -51,10 +59,13 @@ class BlockingShell:
         self._connect = connect or _websocket
         self._subprotocols = subprotocols
         self.opened: messages.Opened | None = None
+        # The call under way: taken by setdefault, which is atomic and which no interrupt can leave half done.
+        self._calls: dict[str, tuple[int, object]] = {}
         self._start()
 
     def _start(self) -> None:
         """Connect and make the environment."""
+        self.opened = None
         self._transport = self._connect(self.base_url, self.settings, path="/ws", subprotocols=self._subprotocols)
         self.session = Session(extended=self._transport.subprotocol == messages.SUBPROTOCOL)
         if self.session.extended:
@@ -66,14 +77,21 @@ class BlockingShell:
             assert isinstance(reply, messages.OpenReply)
             self.opened = reply.data
 
-    def reopen(self, base_url: str | None = None) -> None:
+    @property
+    def alive(self) -> bool:
+        """Whether the session goes on, as far as can be known without asking the server."""
+        return self.session.state in {SessionState.OPEN, SessionState.EPISODE} and not self._transport.closed
+
+    def reopen(self, base_url: str | None = None, settings: ConnectionSettings | None = None) -> None:
         """Leave the present connection, whatever its state, and open a fresh one with an environment of its own.
 
         Args:
             base_url: where the server is now; None: where it was.
+            settings: how to reach it now; None: as before.
         """
         self.abandon("a new session was asked for")
         self.base_url = base_url or self.base_url
+        self.settings = settings or self.settings
         self._start()
 
     def request(self, kind: type[messages.Message], timeout_s: float | None, **fields: Any) -> messages.Reply:
@@ -86,29 +104,48 @@ class BlockingShell:
             MessageTooLargeError: the request is above the limit (the session goes on), or the answer is (it is lost).
             ServerError: the server answered with an error frame.
         """
-        frame = self.session.request(kind, **fields)
-        self._send(frame)
+        call = (threading.get_ident(), object())
+        holder = self._calls.setdefault("call", call)
+        if holder is not call:
+            self._refuse(holder[0])
         try:
-            answer = self._transport.receive(timeout_s or None)
+            return self._exchange(self.session.request(kind, **fields), timeout_s)
         except BaseException as error:
-            # KeyboardInterrupt included: the answer may still be on its way, and must not meet the next request.
-            self.abandon(str(error) or type(error).__name__)
+            # Whatever leaves an answer on its way, or a result untold (a KeyboardInterrupt at any point), ends the
+            # session: no later request may meet that answer.
+            if self.session.pending or not self.alive or not isinstance(error, OpenEnvGymError):
+                self.abandon(_reason(error))
             raise
-        try:
-            return self.session.receive(answer.payload, text=answer.text)
         finally:
-            if self.session.state is SessionState.BROKEN:
-                self._transport.close()
+            self._calls.pop("call", None)
 
-    def _send(self, frame: bytes) -> None:
+    def _exchange(self, frame: bytes, timeout_s: float | None) -> messages.Reply:
+        if not self.session.extended and self._transport.pending:
+            # Without ids an answer too many would be taken for the next request's, and every later one likewise.
+            raise ProtocolError("expected silence, but the server sent a frame that nobody asked for", received=None)
         try:
             self._transport.send(frame)
         except MessageTooLargeError:
-            self.session.withdraw()
+            if not self._transport.closed:
+                self.session.withdraw()
             raise
-        except BaseException as error:
-            self.abandon(str(error) or type(error).__name__)
-            raise
+        answer = self._transport.receive(timeout_s or None)
+        return self.session.receive(answer.payload, text=answer.text)
+
+    def _refuse(self, holder: int) -> NoReturn:
+        """A call came while another is under way: of another thread, or of this one, which a signal interrupted."""
+        if holder == threading.get_ident():
+            self.abandon("a call was interrupted")
+            self._calls.pop("call", None)
+            raise SessionLostError(
+                "the session is lost: a call was interrupted before it ended; reset() opens a new one",
+                reason="a call was interrupted",
+            )
+        raise SessionStateError(
+            "expected no call under way, but another thread's is: a session serves one call at a time",
+            expected="no call under way",
+            state=self.session.state.value,
+        )
 
     def abandon(self, reason: str) -> None:
         """Give the session up, without a word to the server; the next call says why."""
@@ -123,6 +160,13 @@ class BlockingShell:
         with contextlib.suppress(ConnectionError, TimeoutError, RuntimeError):
             self._transport.send(self.session.request(messages.Close))
         self._transport.close()
+
+
+def _reason(error: BaseException) -> str:
+    """Why the session is lost, short enough to stand in a later error."""
+    if isinstance(error, RequestTimeoutError):
+        return f"no answer within {error.timeout_s:g} s"
+    return str(getattr(error, "reason", None) or error) or type(error).__name__
 
 
 def _websocket(

@@ -149,7 +149,9 @@ class StepRequest(BaseModel):
     model_config = ConfigDict(extra="allow")
 
     action: dict[str, Any] = Field(description="The action's fields, as /schema describes them")
-    timeout_s: float | None = Field(default=None, gt=0, description="Time the environment may take, in seconds")
+    timeout_s: float | None = Field(
+        default=None, gt=0, description="Seconds the step may take; the session of a longer one ends"
+    )
     request_id: str | None = Field(default=None, max_length=255, description="A name to trace the request by")
 
 

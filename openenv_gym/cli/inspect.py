@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from openenv_gym.errors import OpenEnvGymError, SettingsError, UnreachableError
-from openenv_gym.interface import Interface, SpaceOverrides
+from openenv_gym.interface import Interface, SpaceOverrides, fetch_documents
 from openenv_gym.messages import JSON
 from openenv_gym.transports.base import ConnectionSettings
 from openenv_gym.transports.http import fetch_json
@@ -37,11 +37,8 @@ def describe(url: str, settings: ConnectionSettings) -> dict[str, Any]:
     Raises:
         UnreachableError: no OpenEnv server answered there.
     """
-    schema = fetch_json(url, "/schema", settings)
-    metadata = fetch_json(url, "/metadata", settings)
+    schema, metadata = fetch_documents(url, settings)
     paths = _optional(url, "/openapi.json", settings).get("paths")
-    if not isinstance(schema, dict) or not isinstance(metadata, dict):
-        raise UnreachableError(f"expected an OpenEnv server at {url}; its /schema is no JSON object", url=url)
     readiness = _optional(url, "/ready", settings)
     return {
         "url": url,

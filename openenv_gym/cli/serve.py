@@ -5,8 +5,12 @@ The server is named by module path, so that a client-only program never imports 
 
 from __future__ import annotations
 
+import ast
+import contextlib
 import importlib
 import json
+import socket
+import sys
 from typing import Annotated, Any
 
 import typer
@@ -36,7 +40,7 @@ def serve(  # noqa: PLR0917  (one parameter an option)
         str | None, typer.Option(envvar="MAX_CONCURRENT_ENVS", help='Sessions at a time; a number or "unlimited".')
     ] = None,
     env_kwarg: Annotated[
-        list[str] | None, typer.Option(help="NAME=JSON for the environment's making; may be repeated.")
+        list[str] | None, typer.Option(help="NAME=VALUE for its making, in JSON or Python; may be repeated.")
     ] = None,
     allow_env_kwarg: Annotated[
         list[str] | None, typer.Option(help='A name clients may give as env_kwargs; "all" for every one.')
@@ -44,11 +48,14 @@ def serve(  # noqa: PLR0917  (one parameter an option)
     allow_remote: Annotated[
         list[str] | None, typer.Option(help='A method or attribute clients may use; "all" for every one.')
     ] = None,
+    token: Annotated[
+        str | None, typer.Option(envvar="OPENENV_TOKEN", help="What every client must send as a bearer token.")
+    ] = None,
     session_timeout: Annotated[str, typer.Option(help="Seconds a session may be idle; none: no limit.")] = "none",
     step_timeout: Annotated[str, typer.Option(help="Seconds a step may take; none: no limit.")] = "none",
     ping_interval: Annotated[str, typer.Option(help="Seconds between WebSocket pings; none: no pings.")] = "20",
     ping_timeout: Annotated[str, typer.Option(help="Seconds to wait for a pong; none: for ever.")] = "20",
-    max_message_size_mb: Annotated[float, typer.Option(help="Limit of one message, in MiB.")] = 100.0,
+    max_message_size_mb: Annotated[float, typer.Option(help="Limit of one inbound message, in MiB.")] = 16.0,
     log_level: Annotated[str, typer.Option(help="critical, error, warning, info, debug or trace.")] = "info",
     proxy_headers: Annotated[bool, typer.Option(help="Believe X-Forwarded-* of proxies on this machine.")] = True,
 ) -> None:
@@ -58,24 +65,24 @@ def serve(  # noqa: PLR0917  (one parameter an option)
         max_concurrent_envs=_capacity(max_concurrent_envs),
         allowed_env_kwargs=_names(allow_env_kwarg),
         remote_names=_names(allow_remote),
+        token=token,
         session_timeout_s=_seconds("session-timeout", session_timeout),
         step_timeout_s=_seconds("step-timeout", step_timeout),
         max_message_size_mb=max_message_size_mb,
     )
-    app = importlib.import_module("openenv_gym_server.target").load_app(
-        target, settings, env_kwargs=dict(_keyword(entry) for entry in env_kwarg or ())
-    )
-    config = uvicorn.Config(
-        app,
-        host=host,
-        port=port,
-        log_level=log_level,
-        proxy_headers=proxy_headers,
-        ws_ping_interval=_seconds("ping-interval", ping_interval),
-        ws_ping_timeout=_seconds("ping-timeout", ping_timeout),
+    options = {
+        "log_level": log_level,
+        "proxy_headers": proxy_headers,
+        "ws_ping_interval": _seconds("ping-interval", ping_interval),
+        "ws_ping_timeout": _seconds("ping-timeout", ping_timeout),
         **importlib.import_module("openenv_gym_server.settings").uvicorn_options(settings),
-    )
-    _Announcing(config, target).run()
+    }
+    # As "python -m" does: what lies in the current directory can be served by name.
+    sys.path.insert(0, "")
+    env_kwargs = dict(_keyword(entry) for entry in env_kwarg or ())
+    app = importlib.import_module("openenv_gym_server.target").load_app(target, settings, env_kwargs=env_kwargs)
+    listener = _listen(host, port)
+    _Announcing(uvicorn.Config(app, **options), target).run(sockets=[listener])
 
 
 class _Announcing(uvicorn.Server):
@@ -90,10 +97,22 @@ class _Announcing(uvicorn.Server):
         if not self.started:
             return
         importlib.import_module("openenv_gym_server.tuning").collect_rarely()
-        name = self.servers[0].sockets[0].getsockname()
-        host = f"[{name[0]}]" if ":" in name[0] else name[0]
-        url = f"http://{host}:{name[1]}"
+        host, port = (sockets or [])[0].getsockname()[:2]
+        url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
         typer.echo(f'{self._target} at {url}    gymnasium.make("openenv/remote-v0", base_url="{url}")')
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    """A listening socket, or an error that says what to do."""
+    try:
+        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
+        return socket.create_server((host, port), family=family, backlog=2048)
+    except OSError as error:
+        raise SettingsError(
+            f"expected to listen on {host} port {port}, but: {error.strerror or error}; choose others with --host and "
+            "--port, or --port 0 for a free one",
+            setting="port",
+        ) from error
 
 
 def _settings(*, mode: str | None, **fields: Any) -> Any:
@@ -130,8 +149,9 @@ def _keyword(entry: str) -> tuple[str, Any]:
     name, equals, text = entry.partition("=")
     if not equals or not name.isidentifier():
         raise SettingsError(f"expected --env-kwarg NAME=JSON, got {entry!r}", setting="env_kwargs")
-    try:
-        return name, json.loads(text)
-    except ValueError:
-        # A bare word is the string it looks like: --env-kwarg map_name=8x8.
-        return name, text
+    for read in (json.loads, ast.literal_eval):
+        # Both spellings of true, false and none, since a Python programmer will type either.
+        with contextlib.suppress(ValueError, SyntaxError):
+            return name, read(text)
+    # A bare word is the string it looks like: --env-kwarg map_name=8x8.
+    return name, text

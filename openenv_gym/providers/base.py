@@ -9,7 +9,7 @@ from __future__ import annotations
 import abc
 import copy
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Self
 
 __all__ = ["Lease", "Provider"]
@@ -30,6 +30,11 @@ class Provider(abc.ABC):
     @abc.abstractmethod
     def configuration(self) -> dict[str, object]:
         """The keyword arguments that make an equal provider."""
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What a client has to send along with every request to what was started."""
+        return {}
 
     @abc.abstractmethod
     def start(self) -> str:
@@ -83,26 +88,34 @@ class Lease:
 
     Args:
         base_url: the address.
+        headers: what to send along with every request.
         release: what to do when it is given back; called once.
-        renew: makes sure that a server is there, and gives its address; None where that is not in our hands.
+        renew: makes sure that a server is there, and gives its address and headers; None where that is not in our
+            hands.
     """
 
     def __init__(
-        self, base_url: str, release: Callable[[], None] | None = None, renew: Callable[[], str] | None = None
+        self,
+        base_url: str,
+        headers: Mapping[str, str] | None = None,
+        *,
+        release: Callable[[], None] | None = None,
+        renew: Callable[[], tuple[str, Mapping[str, str]]] | None = None,
     ) -> None:
         self.base_url = base_url
+        self.headers: Mapping[str, str] = headers or {}
         self._release = release
         self._renew = renew
 
     @property
     def embedded(self) -> bool:
-        """Whether the server is one that we start, so that we know what it serves."""
+        """Whether the server is an embedded one, so that what it serves is known."""
         return self._renew is not None
 
     def renew(self) -> str:
-        """The address for a new connection; a server of ours that died is started again."""
+        """The address for a new connection; an embedded server that died is started again."""
         if self._renew is not None:
-            self.base_url = self._renew()
+            self.base_url, self.headers = self._renew()
         return self.base_url
 
     @classmethod
@@ -119,7 +132,7 @@ class Lease:
         except BaseException:
             running.close()
             raise
-        return cls(base_url, running.close)
+        return cls(base_url, running.headers, release=running.close)
 
     def release(self) -> None:
         """Give the address back. May be called again."""

@@ -3,7 +3,7 @@
 ``ProcessProvider`` starts one of its own; ``lease_embedded`` shares one among all who ask for the same target. A server
 process binds a port that the system chose and reports it over its standard output: no process ever chooses a port for
 another. Its standard input is the line that keeps it alive: however this process dies, the line breaks, and the server
-ends with it. The other end is ``openenv_gym_server.embedded``, named here by module path only.
+ends with it. The other end is ``openenv_gym_server.guard``, named here by module path only.
 """
 
 from __future__ import annotations
@@ -12,24 +12,27 @@ import atexit
 import contextlib
 import json
 import os
+import secrets
 import subprocess
 import sys
 import threading
+from collections.abc import Mapping
 from typing import Any
 
 from openenv_gym.errors import ProviderError
 from openenv_gym.providers._ready import wait_until_ready
 from openenv_gym.providers.base import Lease, Provider
+from openenv_gym.transports.base import ConnectionSettings
 
 __all__ = ["ProcessProvider", "lease_embedded"]
 
-_SERVER_MODULE = "openenv_gym_server.embedded"
+_SERVER_MODULE = "openenv_gym_server.guard"
 # The child first takes over sys.path, so that it can import what its parent can, this package included.
 _BOOT = (
     "import json, sys; config = json.loads(sys.stdin.readline()); sys.path[:] = config['sys_path']; "
     "import importlib; importlib.import_module(config['module']).main(config)"
 )
-_STOP_TIMEOUT_S = 10.0
+_STOP_TIMEOUT_S = 5.0
 
 
 class ProcessProvider(Provider):
@@ -38,6 +41,8 @@ class ProcessProvider(Provider):
     Args:
         target: what it serves, as ``openenv-gym serve`` takes it: a Gymnasium id, a package of an environment, or
             ``"module:app"``.
+        private: whether it serves this process alone, which then must send ``headers``, a random token. In return
+            environment keywords, methods and attributes are open to it; to any user of the machine they never are.
         start_timeout_s: seconds until it must listen.
 
     Example:
@@ -46,15 +51,22 @@ class ProcessProvider(Provider):
         >>> provider.stop()
     """
 
-    def __init__(self, target: str, *, start_timeout_s: float = 120.0) -> None:
+    def __init__(self, target: str, *, private: bool = False, start_timeout_s: float = 120.0) -> None:
         self.target = target
+        self.private = private
         self.start_timeout_s = start_timeout_s
         self._process: subprocess.Popen[str] | None = None
         self._owner = 0
+        self._token: str | None = None
 
     def configuration(self) -> dict[str, object]:
         """The keyword arguments that make an equal provider."""
-        return {"target": self.target, "start_timeout_s": self.start_timeout_s}
+        return {"target": self.target, "private": self.private, "start_timeout_s": self.start_timeout_s}
+
+    @property
+    def headers(self) -> Mapping[str, str]:
+        """What a client has to send along; empty unless the running server is private."""
+        return {} if self._token is None else {"Authorization": f"Bearer {self._token}"}
 
     def start(self) -> str:
         """Start the process and return its address as soon as it listens.
@@ -64,7 +76,15 @@ class ProcessProvider(Provider):
         """
         if self._process is not None:
             raise ProviderError(f"expected a provider that is not running; it serves {self.target!r}: stop() it first")
-        config = {"module": _SERVER_MODULE, "sys_path": _import_path(), "target": self.target, "parent": os.getpid()}
+        self._token = secrets.token_urlsafe(32) if self.private else None
+        config = {
+            "module": _SERVER_MODULE,
+            "sys_path": _import_path(),
+            "target": self.target,
+            "parent": os.getpid(),
+            # Over standard input, and not among the arguments, which any user can read.
+            "token": self._token,
+        }
         self._owner = os.getpid()
         self._process = subprocess.Popen(  # noqa: S603  (our own interpreter and our own program)
             [sys.executable, "-c", _BOOT],
@@ -82,8 +102,10 @@ class ProcessProvider(Provider):
             raise
         if "error" in report:
             self.stop()
+            # A typed error says all that matters; anything else needs its place in the code.
+            details = "" if report["typed"] else f"\n{report['error']}"
             raise ProviderError(
-                f"expected a server of {self.target!r}, but it failed to start: {report['summary']}\n{report['error']}",
+                f"expected a server of {self.target!r}, but it failed to start: {report['summary']}{details}",
                 output=report["error"],
             )
         return f"http://127.0.0.1:{report['port']}"
@@ -119,7 +141,8 @@ class ProcessProvider(Provider):
         Raises:
             ProviderError: it ended, or was not ready in time.
         """
-        wait_until_ready(base_url, timeout_s, ended=self.ended)
+        settings = ConnectionSettings(headers=self.headers)
+        wait_until_ready(base_url, timeout_s, settings=settings, ended=self.ended)
 
     def ended(self) -> str | None:
         """Why the process is gone, or None while it runs."""
@@ -170,19 +193,18 @@ class _Shared:
     """An embedded server and the number of those who use it."""
 
     def __init__(self, target: str) -> None:
-        self.provider = ProcessProvider(target)
+        self.provider = ProcessProvider(target, private=True)
         self.base_url = ""
         self.users = 0
         self._starting = threading.Lock()
 
-    def ensure_running(self) -> str:
-        """The address, of a new process where the last one is gone."""
+    def ensure_running(self) -> tuple[str, Mapping[str, str]]:
+        """Address and headers, of a new process where the last one is gone."""
         with self._starting:
-            if self.base_url and self.provider.ended() is None:
-                return self.base_url
-            self.provider.stop()
-            self.base_url = self.provider.start()
-            return self.base_url
+            if not self.base_url or self.provider.ended() is not None:
+                self.provider.stop()
+                self.base_url = self.provider.start()
+            return self.base_url, self.provider.headers
 
 
 _shared: dict[str, _Shared] = {}
@@ -202,11 +224,11 @@ def lease_embedded(target: str) -> Lease:
         server.users += 1
     owner = os.getpid()
     try:
-        base_url = server.ensure_running()
+        base_url, headers = server.ensure_running()
     except BaseException:
         _release(target, server, owner)
         raise
-    return Lease(base_url, release=lambda: _release(target, server, owner), renew=server.ensure_running)
+    return Lease(base_url, headers, release=lambda: _release(target, server, owner), renew=server.ensure_running)
 
 
 def _release(target: str, server: _Shared, owner: int) -> None:

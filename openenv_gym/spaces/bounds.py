@@ -13,8 +13,8 @@ import numpy as np
 from gymnasium.spaces import Box
 
 from openenv_gym.messages import JSONObject
+from openenv_gym.spaces.deserialize import bounded_box
 from openenv_gym.spaces.resolve import Place
-from openenv_gym.spaces.serialize import bounded_box
 
 __all__ = ["length_of", "number_box"]
 

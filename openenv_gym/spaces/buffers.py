@@ -10,10 +10,8 @@ Discrete                           one element of the Space's dtype: the true va
 Text, UnicodeText                  uint32 length in bytes, then UTF-8
 Dict, Tuple                        the parts one after another, in the Space's order
 Sequence                           uint32 number of elements, then the elements one after another, stacked or not
-Graph                              uint8 of flags (1: edges, 2: edge links), uint32 number of nodes, the nodes; where
-flagged uint32
-                                   number of edges, the edges; where flagged uint32 number of links, two int32 for
-                                   each
+Graph                              uint8 of flags (1: edges, 2: edge links), then the nodes as a Sequence of them; the
+                                   edges likewise where flagged; the links likewise where flagged, two int32 for each
 OneOf                              uint32 index of the Space, then the value
 =================================  ==================================================================================
 
@@ -45,18 +43,65 @@ from gymnasium.spaces import (
 )
 
 from openenv_gym.errors import ValueMappingError
-from openenv_gym.spaces.batches import stack, unstack
-from openenv_gym.spaces.values import codec_for
+from openenv_gym.spaces.batches import stack
+from openenv_gym.spaces.codec import Fault
+from openenv_gym.spaces.text import is_scalar_text
+from openenv_gym.spaces.values import LINK, codec_for, unstacked
 
-__all__ = ["pack", "unpack"]
+__all__ = ["BufferCodec", "pack", "unpack"]
 
 _COUNT = struct.Struct("<I")
-_LINK = Box(np.iinfo(np.int32).min, np.iinfo(np.int32).max, (2,), np.int32)
+_LINK = LINK.space
 _EDGES, _LINKS = 1, 2
 
 
+class BufferCodec:
+    r"""Packs and unpacks the samples of one Space, which is looked at once.
+
+    Args:
+        space: one of the ten built-in Spaces or ``UnicodeText``, nested at will.
+
+    Raises:
+        SpaceMappingError: a Space of another type.
+
+    Example:
+        >>> from gymnasium.spaces import Discrete
+        >>> from openenv_gym.spaces import BufferCodec
+        >>> codec = BufferCodec(Discrete(3))
+        >>> codec.unpack(codec.pack(2))
+        np.int64(2)
+    """
+
+    __slots__ = ("space",)
+
+    def __init__(self, space: Space[Any]) -> None:
+        codec_for(space)  # refuses every Space that is not carried, with its path
+        self.space = space
+
+    def pack(self, sample: Any) -> bytes:
+        """The bytes of a sample, which must have the Space's dtypes and shapes; bounds are not checked.
+
+        Raises:
+            ValueMappingError: the sample has another structure, shape or dtype.
+        """
+        parts: list[bytes] = []
+        _write(self.space, sample, "$", parts.append)
+        return b"".join(parts)
+
+    def unpack(self, buffer: bytes | bytearray | memoryview) -> Any:
+        """The sample of all of its bytes; arrays are its own, writable, in the Space's dtype and byte order.
+
+        Raises:
+            ValueMappingError: bytes are missing or left over, or are none of this Space.
+        """
+        reader = _Reader(buffer)
+        sample = reader.read(self.space, "$")
+        reader.finish()
+        return sample
+
+
 def pack(space: Space[Any], sample: Any) -> bytes:
-    r"""The bytes of a sample.
+    r"""The bytes of one sample; ``BufferCodec`` is for many.
 
     Args:
         space: one of the ten built-in Spaces or ``UnicodeText``, nested at will.
@@ -67,25 +112,38 @@ def pack(space: Space[Any], sample: Any) -> bytes:
         ValueMappingError: the sample has another structure, shape or dtype.
 
     Example:
-        >>> from gymnasium.spaces import Discrete
+        >>> from gymnasium.spaces import MultiBinary
         >>> from openenv_gym.spaces import pack, unpack
-        >>> pack(Discrete(3, dtype="int16"), 2)
-        b'\x02\x00'
-        >>> unpack(Discrete(3, dtype="int16"), b"\x02\x00")
-        np.int16(2)
+        >>> pack(MultiBinary(2), [1, 0])
+        Traceback (most recent call last):
+        ...
+        openenv_gym.errors.ValueMappingError: expected the dtype int8, not int64, at $
+        >>> unpack(MultiBinary(2), b"\x01\x00")
+        array([1, 0], dtype=int8)
     """
-    codec_for(space)
-    parts: list[bytes] = []
-    _write(space, sample, "$", parts.append)
-    return b"".join(parts)
+    return BufferCodec(space).pack(sample)
+
+
+def unpack(space: Space[Any], buffer: bytes | bytearray | memoryview) -> Any:
+    """The sample of its bytes; ``BufferCodec`` is for many.
+
+    Args:
+        space: the Space the bytes were packed by.
+        buffer: all of the sample's bytes and none more.
+
+    Raises:
+        SpaceMappingError: a Space of another type.
+        ValueMappingError: bytes are missing or left over, or are none of this Space.
+    """
+    return BufferCodec(space).unpack(buffer)
 
 
 def _write(space: Space[Any], sample: Any, path: str, out: Callable[[bytes], None]) -> None:
     if isinstance(space, Box | MultiBinary | MultiDiscrete | Discrete):
         out(_raw(space, sample, path))
     elif isinstance(space, Text):
-        text = codec_for(space).encode(sample, path)
-        encoded = str(text).encode()
+        _require(isinstance(sample, str) and is_scalar_text(sample), "a string of Unicode scalar values", path)
+        encoded = sample.encode()
         out(_COUNT.pack(len(encoded)))
         out(encoded)
     elif isinstance(space, Dict):
@@ -159,9 +217,9 @@ def _links(links: Any, path: str) -> np.ndarray:
 
 def _items(space: Space[Any], batch: Any, path: str) -> list[Any]:
     try:
-        return unstack(space, batch)
-    except (TypeError, ValueError, KeyError, IndexError) as error:
-        raise ValueMappingError(f"expected a batch of samples at {path}: {error}", path=path) from error
+        return unstacked(space, batch)
+    except Fault as fault:
+        raise fault.error(path) from None
 
 
 def _write_items(space: Space[Any], items: Iterable[Any], path: str, out: Callable[[bytes], None]) -> None:
@@ -190,29 +248,15 @@ def _write_graph(space: Graph, sample: Any, path: str, out: Callable[[bytes], No
     _require(edges is None or space.edge_space is not None, "no edges, since the Space has none,", f"{path}.edges")
     out(bytes([_EDGES * (edges is not None) + _LINKS * (links is not None)]))
     links = None if links is None else _links(links, f"{path}.edge_links")
-    columns = (("nodes", space.node_space, nodes), ("edges", space.edge_space, edges), ("edge_links", _LINK, links))
+    columns = (
+        ("nodes", space.node_space, nodes),
+        ("edges", space.edge_space, edges),
+        ("edge_links", _LINK, links),
+    )
     for key, part, batch in columns:
         if batch is not None or key == "nodes":
             assert part is not None
             _write_items(part, _items(part, batch, f"{path}.{key}"), f"{path}.{key}", out)
-
-
-def unpack(space: Space[Any], buffer: bytes | bytearray | memoryview) -> Any:
-    """The sample of its bytes; arrays are its own, writable, in the Space's dtype and byte order.
-
-    Args:
-        space: the Space the bytes were packed by.
-        buffer: all of the sample's bytes and none more.
-
-    Raises:
-        SpaceMappingError: a Space of another type.
-        ValueMappingError: bytes are missing or left over, or are none of this Space.
-    """
-    codec_for(space)
-    reader = _Reader(buffer)
-    sample = reader.read(space, "$")
-    reader.finish()
-    return sample
 
 
 class _Reader:

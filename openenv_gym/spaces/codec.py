@@ -1,7 +1,7 @@
 """``ValueCodec``, between the samples of one Space and their JSON, and the fault that travels up through it.
 
-Not for the Spaces themselves: ``leaves.py`` has the numeric and text codecs, ``values.py`` the composite ones and
-``codec_for``, ``fields.py`` those that a JSON Schema alone asks for.
+Not for the Spaces themselves: ``arrays.py`` and ``leaves.py`` have the numeric and text codecs, ``values.py`` the
+composite ones and ``codec_for``, ``fields.py`` those that a JSON Schema alone asks for.
 
 A codec does its work in ``write``, ``read`` and ``check``, which know no paths. A fault is raised where it is found and
 collects its path on the way up, so that the way of a good value builds no strings.

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from openenv_gym.errors import ProtocolError, ValueMappingError
 from openenv_gym.messages import JSON, decode_json, encode_json
-from openenv_gym.spaces.codec import Fault, ValueCodec, describe
+from openenv_gym.spaces.codec import Fault, ValueCodec, describe, under
 from openenv_gym.spaces.text import UnicodeText
 from openenv_gym.spaces.values import DictCodec, OneOfCodec, codec_for
 
@@ -38,7 +38,7 @@ class EnumCodec(ValueCodec):
     def write(self, sample: Any) -> JSON:
         index = self._index.write(sample)
         self._index.check(index)
-        return self._values[index]  # type: ignore[index]
+        return self._values[index]  # type: ignore[index]  # a Discrete writes integers
 
     @override
     def read(self, value: JSON) -> Any:
@@ -135,7 +135,7 @@ class UnionCodec(OneOfCodec):
 
     @override
     def write(self, sample: Any) -> JSON:
-        return super().write(sample)[1]  # type: ignore[index]
+        return super().write(sample)[1]  # type: ignore[index]  # a OneOf writes pairs
 
     @override
     def read(self, value: JSON) -> tuple[np.int64, Any]:
@@ -194,12 +194,20 @@ class FieldCodec(ValueCodec):
 
     @override
     def write(self, sample: Any) -> JSON:
-        return self._fields.write({self.field: sample})
+        try:
+            return {self.field: self._part.write(sample)}
+        except Fault as fault:
+            raise fault.under(f".{self.field}") from None
 
     @override
     def read(self, value: JSON) -> Any:
-        return self._fields.read(value)[self.field]
+        if type(value) is not dict or self.field not in value:
+            return self._fields.read(value)[self.field]  # its default, or an explanation
+        try:
+            return self._part.read(value[self.field])
+        except Fault as fault:
+            raise fault.under(f".{self.field}") from None
 
     @override
     def check(self, sample: Any) -> None:
-        self._fields.check({self.field: sample})
+        under(f".{self.field}", self._part.check, sample)

@@ -28,7 +28,6 @@ or the like; the server then has the last word.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Literal, Protocol
@@ -39,10 +38,10 @@ from gymnasium.spaces import Box, Discrete, Sequence, Space, Tuple
 from openenv_gym.messages import JSON, JSONObject
 from openenv_gym.spaces.bounds import length_of, number_box
 from openenv_gym.spaces.codec import ValueCodec
+from openenv_gym.spaces.deserialize import bounded_box, bytes_of_box, space_from_json
 from openenv_gym.spaces.fields import BooleanCodec, EnumCodec, FieldCodec, FieldsCodec, JsonTextCodec, UnionCodec
 from openenv_gym.spaces.resolve import Place, alternatives, resolve
 from openenv_gym.spaces.schema import ANNOTATION
-from openenv_gym.spaces.serialize import MAX_SIZE, bounded_box, space_from_json
 from openenv_gym.spaces.text import DEFAULT_MAX_LENGTH, UnicodeText
 from openenv_gym.spaces.values import SequenceCodec, TupleCodec, codec_for
 
@@ -148,7 +147,8 @@ def _codec(schema: JSON, place: Place) -> ValueCodec:
     """The codec of any schema."""
     plain, place = resolve(schema, place)
     if ANNOTATION in plain:
-        return codec_for(space_from_json(plain[ANNOTATION], f"{place.path}.{ANNOTATION}"))
+        there = f"{place.path}.{ANNOTATION}"
+        return codec_for(space_from_json(plain[ANNOTATION], there, budget=place.budget))
     listed = _listed(plain, place)
     if listed is not None:
         return EnumCodec(listed)
@@ -298,15 +298,16 @@ def _numeric(schema: JSON, place: Place) -> Box | None:
 def _stacked(boxes: list[Box], length: int, place: Place) -> Box:
     """One ``Box`` of several alike, or of one repeated."""
     shape = (length, *boxes[0].shape)
-    if math.prod(shape) > MAX_SIZE:
-        raise place.fault(f"expected an array of at most {MAX_SIZE} elements, got the shape {shape}")
-    stacks = (
-        np.stack([box.low for box in boxes]),
-        np.stack([box.high for box in boxes]),
-        ~np.stack([box.bounded_below for box in boxes]),
-        ~np.stack([box.bounded_above for box in boxes]),
+    place.budget.take(bytes_of_box(shape, boxes[0].dtype), place.path)
+    sides = (
+        [box.low for box in boxes],
+        [box.high for box in boxes],
+        [~box.bounded_below for box in boxes],
+        [~box.bounded_above for box in boxes],
     )
-    return bounded_box(*(np.ascontiguousarray(np.broadcast_to(stack, shape)) for stack in stacks))
+    # One element stands for all where it is repeated.
+    low, high, below, above = (np.stack(side) for side in sides)
+    return bounded_box(low, high, below, above, shape)
 
 
 def _object(schema: JSONObject, place: Place) -> ValueCodec:

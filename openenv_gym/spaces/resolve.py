@@ -7,13 +7,13 @@ annotations (titles, descriptions) may get lost on the way.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import unquote
 
 from openenv_gym.errors import SpaceMappingError
 from openenv_gym.messages import JSON, JSONObject
-from openenv_gym.spaces.serialize import MAX_DEPTH
+from openenv_gym.spaces.limits import BYTES_PER_SPACE, MAX_DEPTH, Budget
 
 __all__ = ["Place", "alternatives", "resolve"]
 
@@ -33,12 +33,14 @@ class Place:
         path: the JSON path, for errors.
         references: those that were followed on the way here; meeting one again is a recursion.
         depth: how deep the schema is nested.
+        budget: the bytes the document may still ask for.
     """
 
     root: JSONObject
     path: str
     references: frozenset[str] = frozenset()
     depth: int = 0
+    budget: Budget = field(default_factory=Budget)
 
     def down(self, step: str) -> Place:
         """The place of a part.
@@ -64,6 +66,8 @@ def resolve(schema: JSON, place: Place) -> tuple[JSONObject, Place]:
         SpaceMappingError: a reference leads nowhere, elsewhere or back to itself; parts contradict each other; or
             nothing at all is valid.
     """
+    # Counted because references may repeat a part of the document as often as they like.
+    place.budget.take(BYTES_PER_SPACE, place.path)
     if schema is True:
         return {}, place
     if not isinstance(schema, dict):
@@ -154,7 +158,7 @@ def _merge_additional(first: Any, second: Any, _: Place) -> JSON:
 
 
 def _latter(_: Any, second: Any, __: Place) -> JSON:
-    return second  # type: ignore[no-any-return]
+    return second  # type: ignore[no-any-return]  # any JSON
 
 
 _MERGERS: dict[str, Callable[[Any, Any, Place], JSON]] = {

@@ -178,12 +178,12 @@ class UnicodeText(Text):
         return isinstance(x, str) and self.min_length <= len(x) <= self.max_length and is_scalar_text(x)
 
     @property
-    def character_set(self) -> AbstractSet[str]:  # type: ignore[override]
+    def character_set(self) -> AbstractSet[str]:  # type: ignore[override]  # not a frozenset or tuple: nothing is held
         """All Unicode scalar values, as a set that holds none of them."""
         return _ScalarSet()
 
     @property
-    def character_list(self) -> Sequence[str]:  # type: ignore[override]
+    def character_list(self) -> Sequence[str]:  # type: ignore[override]  # not a frozenset or tuple: nothing is held
         """All Unicode scalar values in order, as a sequence that holds none of them."""
         return _ScalarList()
 

@@ -32,12 +32,23 @@ from typing_extensions import override
 
 from openenv_gym.errors import SpaceMappingError
 from openenv_gym.messages import JSON
+from openenv_gym.spaces.arrays import array_codec
 from openenv_gym.spaces.batches import stack, unstack
 from openenv_gym.spaces.codec import Fault, ValueCodec, describe, each, every, length, under
-from openenv_gym.spaces.leaves import BoolArrayCodec, DiscreteCodec, FloatArrayCodec, IntArrayCodec, TextCodec
+from openenv_gym.spaces.leaves import DiscreteCodec, TextCodec
 from openenv_gym.spaces.text import UnicodeText
 
-__all__ = ["DictCodec", "GraphCodec", "OneOfCodec", "SequenceCodec", "TupleCodec", "ValueCodec", "codec_for"]
+__all__ = [
+    "LINK",
+    "DictCodec",
+    "GraphCodec",
+    "OneOfCodec",
+    "SequenceCodec",
+    "TupleCodec",
+    "ValueCodec",
+    "codec_for",
+    "unstacked",
+]
 
 
 def codec_for(space: Space[Any], path: str = "$") -> ValueCodec:
@@ -80,10 +91,9 @@ def _codec_of_leaf(space: Space[Any], path: str) -> ValueCodec:
     if isinstance(space, Discrete) and kind is Discrete:
         return DiscreteCodec(space)
     if isinstance(space, MultiDiscrete) and kind is MultiDiscrete:
-        return IntArrayCodec(space, space.start, space.start + (space.nvec - 1))
+        return array_codec(space, space.start, space.start + (space.nvec - 1))
     if isinstance(space, MultiBinary) and kind is MultiBinary:
-        shape = space.shape
-        return IntArrayCodec(space, np.zeros(shape, np.int8), np.ones(shape, np.int8))
+        return array_codec(space, np.zeros((), np.int8), np.ones((), np.int8))
     if isinstance(space, Text) and kind in (Text, UnicodeText):
         return TextCodec(space)
     name = f"{kind.__module__}.{kind.__qualname__}"
@@ -95,13 +105,9 @@ def _codec_of_leaf(space: Space[Any], path: str) -> ValueCodec:
 
 
 def _codec_of_box(space: Box, path: str) -> ValueCodec:
-    if space.dtype.kind == "b":
-        return BoolArrayCodec(space, space.low, space.high)
-    if space.dtype.kind != "f":
-        return IntArrayCodec(space, space.low, space.high)
     if space.dtype.itemsize > np.dtype(np.float64).itemsize:
         raise SpaceMappingError(f"expected a Box of at most 64 bits at {path}, got {space.dtype}", path=path)
-    return FloatArrayCodec(space)
+    return array_codec(space, space.low, space.high)
 
 
 class DictCodec(ValueCodec):
@@ -216,7 +222,7 @@ class SequenceCodec(ValueCodec):
 
     def _items(self, sample: Any) -> Any:
         if self._stacked:
-            return _unstacked(self._part.space, sample)
+            return unstacked(self._part.space, sample)
         if not isinstance(sample, tuple | list | np.ndarray):
             raise Fault("a tuple", describe(sample))
         return sample
@@ -238,17 +244,18 @@ class SequenceCodec(ValueCodec):
         return next(filter(None, (self._part.note(item, f"{path}[{index}]") for index, item in items)), None)
 
 
-def _unstacked(space: Space[Any], batch: Any) -> list[Any]:
+def unstacked(space: Space[Any], batch: Any) -> list[Any]:
+    """The samples of a batch, or a ``Fault`` where it is none of this Space."""
     try:
         return unstack(space, batch)
     except (TypeError, ValueError, KeyError, IndexError) as error:
         raise Fault("a batch of samples", f"{describe(batch)}, which cannot be taken apart: {error}") from None
 
 
-_LINK = IntArrayCodec(
+LINK = array_codec(
     Box(np.iinfo(np.int32).min, np.iinfo(np.int32).max, (2,), np.int32),
-    np.zeros(2, np.int32),
-    np.full(2, np.iinfo(np.int32).max, np.int32),
+    np.zeros((), np.int32),
+    np.array(np.iinfo(np.int32).max, np.int32),
 )
 """One edge link: the indices of two nodes, int32 as in Gymnasium's own samples."""
 
@@ -263,7 +270,7 @@ class GraphCodec(ValueCodec):
         self._columns: tuple[tuple[str, ValueCodec | None], ...] = (
             ("nodes", nodes),
             ("edges", edges),
-            ("edge_links", _LINK),
+            ("edge_links", LINK),
         )
 
     @override
@@ -311,7 +318,7 @@ class GraphCodec(ValueCodec):
     @override
     def note(self, sample: Any, path: str) -> str | None:
         for (key, codec), batch in zip(self._columns[:2], sample, strict=False):
-            items = [] if codec is None or batch is None else _unstacked(codec.space, batch)
+            items = [] if codec is None or batch is None else unstacked(codec.space, batch)
             for index, item in enumerate(items):
                 assert codec is not None
                 note = codec.note(item, f"{path}.{key}[{index}]")
@@ -321,7 +328,7 @@ class GraphCodec(ValueCodec):
 
 
 def _encode_batch(codec: ValueCodec, batch: Any) -> JSON:
-    return every(codec.write, _unstacked(codec.space, batch))
+    return every(codec.write, unstacked(codec.space, batch))
 
 
 def _decode_batch(codec: ValueCodec, value: JSON) -> Any:
@@ -331,11 +338,11 @@ def _decode_batch(codec: ValueCodec, value: JSON) -> Any:
 
 
 def _check_batch(codec: ValueCodec, batch: Any) -> None:
-    every(codec.check, _unstacked(codec.space, batch))
+    every(codec.check, unstacked(codec.space, batch))
 
 
 def _size(codec: ValueCodec | None, batch: Any) -> int:
-    return 0 if codec is None else len(_unstacked(codec.space, batch))
+    return 0 if codec is None else len(unstacked(codec.space, batch))
 
 
 class OneOfCodec(ValueCodec):

@@ -28,15 +28,28 @@ class Frame(NamedTuple):
 class Transport(Protocol):
     """A connection that carries whole messages, used by one call at a time.
 
-    After any error but a refused outgoing message the transport is closed: a late answer can never be read as the
-    answer to a later request. ``subprotocol`` is what the server agreed to, None where it agreed to nothing.
+    After any error the transport is ``closed``, so that a late answer can never be read as the answer to a later
+    request. Two refusals alone leave it as it was: of an outgoing message above this end's own limit, and of a call in
+    the middle of another. An exception that is not the transport's own, as a signal handler may raise, comes out as it
+    is, and closes the transport too. ``subprotocol`` is what the server agreed to, None where it agreed to nothing.
     """
 
     subprotocol: str | None
 
     @property
     def closed(self) -> bool:
-        """True once nothing more can be sent."""
+        """True once nothing more can be sent, by the peer's doing as well: as soon as its close has been read."""
+        ...
+
+    @property
+    def pending(self) -> bool:
+        """Whether a message has arrived, in part at least, that no ``receive()`` has taken. Reads, never blocks.
+
+        Between two requests it tells of a message that nobody asked for. ``closed`` is up to date afterwards.
+
+        Raises:
+            SessionStateError: another call is in flight.
+        """
         ...
 
     def send(self, payload: bytes, *, text: bool = True) -> None:
@@ -46,7 +59,9 @@ class Transport(Protocol):
         those messages, then the error.
 
         Raises:
-            MessageTooLargeError: above the limit; nothing was sent and the transport stays usable.
+            MessageTooLargeError: above this end's limit: nothing was sent, the transport stays usable and is not
+                ``closed``. Or the peer has closed (close code 1009) over an earlier message: the transport is
+                ``closed``.
             RequestTimeoutError: the peer took nothing for as long as the longest request may last.
             SessionLostError: the connection is gone.
             SessionStateError: another call is in flight.
@@ -66,7 +81,10 @@ class Transport(Protocol):
         ...
 
     def close(self) -> None:
-        """Close, waiting at most ``close_timeout_s`` for the peer; again: nothing."""
+        """Close, waiting at most ``close_timeout_s`` for the peer.
+
+        Again: nothing, or what an interrupt has left undone the first time.
+        """
         ...
 
 
@@ -131,6 +149,14 @@ class ConnectionSettings:
                     f"expected connection settings out of {', '.join(known)}; got {name!r}", setting=str(name)
                 )
         return cls(**cast("dict[str, object]", dict(mapping)))  # type: ignore[arg-type]
+
+    def with_headers(self, headers: Mapping[str, str]) -> ConnectionSettings:
+        """These settings with more headers; one of the same name replaces the old."""
+        if not headers:
+            return self
+        new = {name.lower() for name in headers}
+        kept = {name: value for name, value in self.headers.items() if name.lower() not in new}
+        return dataclasses.replace(self, headers={**kept, **headers})
 
     def __post_init__(self) -> None:
         for name in ("connect_timeout_s", "max_message_size_mb"):

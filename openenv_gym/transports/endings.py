@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from websockets.client import ClientProtocol
 from websockets.exceptions import PayloadTooBig
+from websockets.exceptions import ProtocolError as WebSocketProtocolError
 from websockets.frames import CloseCode
 
 from openenv_gym.errors import (
@@ -19,7 +20,19 @@ from openenv_gym.errors import (
     SessionStateError,
 )
 
-__all__ = ["busy", "closed_by_server", "lost", "peer_ended", "timed_out", "too_large"]
+__all__ = ["busy", "closed_by_server", "foreign_failure", "lost", "peer_ended", "timed_out", "too_large"]
+
+
+def foreign_failure(protocol: ClientProtocol) -> BaseException | None:
+    """What was raised in the protocol's parser without being its own: by a signal handler, or for want of memory.
+
+    The parser keeps every exception as if it were a fault of the peer.
+    """
+    fault = protocol.parser_exc
+    if isinstance(fault, EOFError):
+        return None if protocol.reader.eof else fault
+    own = fault is None or isinstance(fault, WebSocketProtocolError | PayloadTooBig | UnicodeDecodeError)
+    return None if own else fault
 
 
 def peer_ended(

@@ -43,13 +43,20 @@ def connection_failure(error: BaseException, url: str, settings: ConnectionSetti
     if isinstance(error, OSError):
         return _unreachable(_os_reason(error), url)
     if isinstance(error, InvalidMessage | EOFError):
-        return _unreachable(
-            "something listens there, but did not answer in HTTP; check the port, and whether it wants https:// or http://",
-            url,
-        )
+        return _unreachable(_not_http_reason(error), url)
     if isinstance(error, WebSocketException):
         return _unreachable(f"it answered, but not with a WebSocket handshake as RFC 6455 says: {error}", url)
     return _unreachable(f"the host name cannot be used ({error}); check the address", url)
+
+
+def _not_http_reason(error: InvalidMessage | EOFError) -> str:
+    cause = str(error.__cause__ or error)
+    if "HTTP/1.0" in cause:
+        answer = cause[cause.index("HTTP/1.0") :][:80]
+        return f"a web server that knows no WebSockets answered there ({answer}); check the address and the port"
+    return (
+        "something listens there, but did not answer in HTTP; check the port, and whether it wants https:// or http://"
+    )
 
 
 def _settings_failure(error: InvalidURI | InvalidProxy | ImportError, url: str) -> SettingsError:

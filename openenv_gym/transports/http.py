@@ -24,12 +24,15 @@ if TYPE_CHECKING:
 
 __all__ = ["fetch_json"]
 
+_LONGEST_EXPLANATION = 65_536
+
 
 def fetch_json(base_url: str, path: str, settings: ConnectionSettings) -> JSON:
     """The JSON document at ``path`` below ``base_url``, within ``connect_timeout_s`` seconds for everything.
 
     Raises:
-        UnreachableError: no OpenEnv server answered there; the message says what to check.
+        UnreachableError: no OpenEnv server answered there; the message says what to check. ``body`` is the JSON that
+            came with a status that is a failure, where there was any of at most 64 KiB.
         ProtocolError: what came is not JSON.
         MessageTooLargeError: what came is above ``max_message_size_mb``.
         SettingsError: an address, a certificate's file or a proxy that cannot be used.
@@ -83,7 +86,7 @@ def _get(
             body = _body(response, url, settings, deadline)
     except (httpx.HTTPError, httpx.InvalidURL, ImportError, OSError, UnicodeError) as error:
         raise _failure(error, url, settings) from error
-    _check_status(response, url)
+    _check_status(response, url, body)
     return response.status_code, None, body
 
 
@@ -102,10 +105,22 @@ def _body(response: httpx.Response, url: str, settings: ConnectionSettings, dead
     return bytes(body)
 
 
-def _check_status(response: httpx.Response, url: str) -> None:
+def _check_status(response: httpx.Response, url: str, body: bytes) -> None:
     html = "html" in response.headers.get("content-type", "")
     if not response.is_success or html:
-        raise status_failure(url, response.status_code, response.headers, websocket=False)
+        failure = status_failure(url, response.status_code, response.headers, websocket=False)
+        failure.body = _explanation(body)
+        raise failure
+
+
+def _explanation(body: bytes) -> JSON:
+    """The JSON a server gives beside a status that is a failure; None for anything else."""
+    if len(body) > _LONGEST_EXPLANATION:
+        return None
+    try:
+        return decode_json(body)
+    except ProtocolError:
+        return None
 
 
 def _parsed(body: bytes, url: str) -> JSON:

@@ -1,28 +1,42 @@
 """One thread that answers for every connection whose caller is busy elsewhere.
 
-A server pings and drops a client that does not answer; a learner may compute for minutes between two steps. The keeper
-wakes every few seconds and lets each idle connection read what has come: pings are answered, messages and a close are
-kept for the next call. Not for connections in the middle of a call: the calling thread itself reads those.
+A server pings and drops a client that does not answer; a learner may compute or sleep for minutes between two steps.
+Several times a second the keeper asks, in one system call for all connections, which of them have something to read,
+and lets those read it: pings are answered, messages and a close are kept for the next call. A call itself pays nothing
+for that. Not for connections in the middle of a call: the calling thread itself reads those.
+
+Nothing here waits for a lock, and nothing is signalled: ``add`` and ``remove`` may be interrupted at any point, and may
+come from a signal handler that has interrupted either.
 """
 
 from __future__ import annotations
 
 import os
 import threading
+import time
 import weakref
 from typing import Protocol
 
+from openenv_gym.transports.readiness import Watch
+
 __all__ = ["INTERVAL_S", "Keeper", "Tended", "keeper"]
 
-INTERVAL_S = 5.0
-"""Seconds between two rounds; a fraction of the 20 s after which servers commonly give up."""
+INTERVAL_S = 0.1
+"""Seconds between two rounds. Servers give up after 20 s and more, some after one."""
+
+
+_MANY = 2500  # connections, for which the interval doubles: the system call of a round takes longer with each
 
 
 class Tended(Protocol):
-    """What the keeper needs of a connection. Neither method may block or raise."""
+    """What the keeper needs of a connection. No method may block or raise."""
+
+    def fileno(self) -> int:
+        """The descriptor of its socket, -1 once that is closed."""
+        ...
 
     def tend(self) -> None:
-        """Read what has arrived, unless a call is in flight."""
+        """Read what has arrived, unless calls are being made."""
         ...
 
     def abandon(self) -> None:
@@ -47,51 +61,57 @@ class Keeper:
         self._reset()
 
     def _reset(self) -> None:
-        # Re-entrant: a signal handler may close a connection while its own thread adds or removes one.
-        self._lock = threading.RLock()
-        self._wake = threading.Event()
-        self._connections: weakref.WeakSet[Tended] = weakref.WeakSet()
-        self._thread: threading.Thread | None = None
+        self._connections: weakref.WeakValueDictionary[int, Tended] = weakref.WeakValueDictionary()
+        self._watch = Watch()
+        # Held by the thread as long as it runs. Only such threads acquire it, and signal handlers run in none of them.
+        self._running = threading.Lock()
 
     @property
     def running(self) -> bool:
-        """Whether the thread lives."""
-        thread = self._thread
-        return thread is not None and thread.is_alive()
+        """Whether the thread runs."""
+        return self._running.locked()
 
     def add(self, connection: Tended) -> None:
         """Tend the connection until it is removed or collected; starts the thread where none runs."""
-        with self._lock:
-            self._connections.add(connection)
-            if not self.running:
-                self._wake.clear()
-                thread = threading.Thread(target=self._run, name="openenv-gym-keeper", daemon=True)
-                thread.start()
-                self._thread = thread
+        descriptor = connection.fileno()
+        self._connections[descriptor] = connection
+        self._watch.add(descriptor)
+        if not self.running:
+            # Of two that start at once, one finds the other at work and ends.
+            threading.Thread(target=self._run, name="openenv-gym-keeper", daemon=True).start()
 
     def remove(self, connection: Tended) -> None:
-        """Tend the connection no longer; the thread ends with the last one."""
-        with self._lock:
-            self._connections.discard(connection)
-            if not self._connections:
-                self._wake.set()
+        """Tend the connection, whose socket is still open, no longer; the thread ends soon after the last one."""
+        descriptor = connection.fileno()
+        if self._connections.get(descriptor) is connection:
+            self._watch.discard(descriptor)
+            self._connections.pop(descriptor, None)
 
     def _run(self) -> None:
-        while True:
-            self._wake.wait(self.interval_s)
-            with self._lock:
-                self._wake.clear()
-                connections = list(self._connections)
-                if not connections:
-                    self._thread = None
-                    return
-            while connections:
-                connections.pop().tend()
+        running = self._running
+        # Once more after the release: a connection added just before it has found this thread running.
+        while self._connections and running is self._running and running.acquire(blocking=False):
+            try:
+                while self._connections and running is self._running:
+                    time.sleep(self.interval_s * (1 + len(self._connections) / _MANY))
+                    self._round()
+            finally:
+                running.release()
+
+    def _round(self) -> None:
+        for descriptor in self._watch.readable():
+            connection = self._connections.get(descriptor)
+            if connection is not None:
+                connection.tend()
+                continue
+            # Collected without a word. Its number may by now be that of another connection, which is to stay.
+            self._watch.discard(descriptor)
+            if descriptor in self._connections:
+                self._watch.add(descriptor)
 
     def forked(self) -> None:
         """In a forked child: abandon the parent's connections and start afresh, for the thread did not come along."""
-        inherited = list(self._connections)
-        # A lock may have been held by a thread that does not exist here.
+        inherited = list(self._connections.values())
         self._reset()
         for connection in inherited:
             connection.abandon()

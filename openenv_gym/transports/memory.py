@@ -187,6 +187,12 @@ class MemoryTransport:
         """True once nothing more can be sent."""
         return self._server.link.over
 
+    @property
+    def pending(self) -> bool:
+        """Whether a message has arrived that no ``receive()`` has taken; see ``Transport.pending``."""
+        with self._call("pending"):
+            return self._server.link.waiting
+
     def send(self, payload: bytes, *, text: bool = True) -> None:
         """Send one message; see ``Transport.send``."""
         if len(payload) > self._limit:

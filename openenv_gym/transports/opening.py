@@ -8,13 +8,14 @@ socket and its sans-I/O protocol, without the threads of its own connection clas
 from __future__ import annotations
 
 import dataclasses
+import logging
 import socket
 import time
 from collections.abc import Mapping, Sequence
 from urllib.parse import urlsplit
 
 from websockets.client import ClientProtocol
-from websockets.exceptions import InvalidStatus, WebSocketException
+from websockets.exceptions import InvalidMessage, InvalidStatus, WebSocketException
 from websockets.protocol import State
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
@@ -25,6 +26,9 @@ from openenv_gym.transports.failures import connection_failure
 from openenv_gym.transports.network import MAX_REDIRECTS, USER_AGENT, proxy_for, redirect_target, tls_context
 
 __all__ = ["open_websocket"]
+
+_NO_LOG = logging.getLogger(f"{__name__}.protocol")
+_NO_LOG.disabled = True
 
 _REDIRECTS = frozenset({300, 301, 302, 303, 307, 308})
 
@@ -84,12 +88,12 @@ def _open_once(
             max_size=settings.max_message_bytes,
             create_connection=make,
         )
+        assert isinstance(opened, _Opening)
     except BaseException:
         # The library closes after an Exception alone; an interrupt must not leave a socket behind.
         for opening in openings:
             opening.close_socket()
         raise
-    assert isinstance(opened, _Opening)
     return opened.socket, opened.protocol
 
 
@@ -99,6 +103,13 @@ class _RedirectError(Exception):
 
     status: int
     location: str
+
+
+def _foreign(failure: Exception) -> BaseException | None:
+    """What was raised in the parser without being its own, by a signal handler perhaps: all look like bad answers."""
+    cause = failure.__cause__ if isinstance(failure, InvalidMessage) else None
+    own = EOFError | LookupError | NotImplementedError | ValueError | WebSocketException
+    return None if isinstance(cause, own) else cause
 
 
 class _Thread:
@@ -116,8 +127,10 @@ class _Opening:
     def __init__(self, sock: socket.socket, protocol: ClientProtocol) -> None:
         self.socket = sock
         self.protocol = protocol
-        # With debug logging on, the protocol would write every header of the request into the log.
+        # With debug logging on, the protocol would write every header of the request into the log. What else it logs is
+        # an exception in its parser, which comes out of the call and says more there.
         protocol.debug = False
+        protocol.logger = _NO_LOG
 
     def handshake(self, headers: Mapping[str, str], user_agent: str, timeout_s: float) -> None:
         """Send the request and read its answer, within ``timeout_s`` seconds for both."""
@@ -146,7 +159,7 @@ class _Opening:
             if location is not None:
                 raise _RedirectError(failure.response.status_code, location)
         if failure is not None:
-            raise failure
+            raise _foreign(failure) or failure
 
     def close_socket(self) -> None:
         """Close without ceremony: there is no session yet."""

@@ -1,17 +1,19 @@
-"""Waiting until a socket can be read or written.
+"""Waiting until a socket can be read or written, and asking which of many can be read.
 
 Not for reading or writing it (``blocking``).
 """
 
 from __future__ import annotations
 
+import contextlib
 import math
 import select
 import socket
 import sys
 
-__all__ = ["Readiness"]
+__all__ = ["Readiness", "Watch"]
 
+_SELECT_LIMIT = 500  # of sockets that one select() takes on Windows, where it is 512
 _LONGEST_WAIT_S = 86_400.0  # poll() takes a C int of milliseconds; longer waits come back early and are waited again
 
 
@@ -26,6 +28,33 @@ if sys.platform == "win32":  # pragma: no cover
         def wait(self, timeout_s: float | None, *, writing: bool = False) -> bool:
             """True once the socket can be read (or, with ``writing``, written), False after ``timeout_s`` seconds."""
             return any(select.select(self._sockets, self._sockets if writing else [], [], timeout_s))
+
+    class Watch:
+        """Which of many descriptors have something to read."""
+
+        def __init__(self) -> None:
+            self._descriptors: set[int] = set()
+
+        def add(self, descriptor: int) -> None:
+            """Watch the descriptor as well."""
+            self._descriptors.add(descriptor)
+
+        def discard(self, descriptor: int) -> None:
+            """Watch the descriptor no longer."""
+            self._descriptors.discard(descriptor)
+
+        def readable(self) -> list[int]:
+            """Those with something to read, an end or an error among them; closed ones count. Does not wait."""
+            descriptors = sorted(self._descriptors)
+            found: list[int] = []
+            for start in range(0, len(descriptors), _SELECT_LIMIT):
+                some = descriptors[start : start + _SELECT_LIMIT]
+                try:
+                    found += select.select(some, [], [], 0)[0]
+                except (OSError, ValueError):
+                    # One of them is closed, and it is not said which.
+                    found += some
+            return found
 
 else:
 
@@ -54,3 +83,38 @@ else:
             if timeout_s is None:
                 return bool(poller.poll())
             return bool(poller.poll(math.ceil(min(timeout_s, _LONGEST_WAIT_S) * 1000)))
+
+    class Watch:
+        """Which of many descriptors have something to read.
+
+        Any thread may add and discard while one asks; none of it blocks.
+
+        Example:
+            >>> a, b = socket.socketpair()
+            >>> watch = Watch()
+            >>> watch.add(a.fileno())
+            >>> watch.readable()
+            []
+            >>> b.send(b"x")
+            1
+            >>> watch.readable() == [a.fileno()]
+            True
+            >>> a.close(), b.close()
+            (None, None)
+        """
+
+        def __init__(self) -> None:
+            self._poller = select.poll()
+
+        def add(self, descriptor: int) -> None:
+            """Watch the descriptor as well."""
+            self._poller.register(descriptor, select.POLLIN)
+
+        def discard(self, descriptor: int) -> None:
+            """Watch the descriptor no longer."""
+            with contextlib.suppress(KeyError):
+                self._poller.unregister(descriptor)
+
+        def readable(self) -> list[int]:
+            """Those with something to read, an end or an error among them; closed ones count. Does not wait."""
+            return [descriptor for descriptor, _ in self._poller.poll(0)]

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
         State,
     )
     from openenv_gym_server.app import HTTPEnvServer, create_app, create_fastapi_app
-    from openenv_gym_server.codec import Codec, Envelope, ModelCodec
+    from openenv_gym_server.codec import Codec, ModelCodec
     from openenv_gym_server.environment import Environment
     from openenv_gym_server.errors import ConcurrencyConfigurationError
     from openenv_gym_server.gym_app import create_gym_app
@@ -32,7 +32,6 @@ __all__ = [
     "Codec",
     "ConcurrencyConfig",
     "ConcurrencyConfigurationError",
-    "Envelope",
     "Environment",
     "EnvironmentMetadata",
     "GymEnvironment",
@@ -54,7 +53,6 @@ _HOMES = {
     "Codec": "openenv_gym_server.codec",
     "ConcurrencyConfig": "openenv_gym.types",
     "ConcurrencyConfigurationError": "openenv_gym_server.errors",
-    "Envelope": "openenv_gym_server.codec",
     "Environment": "openenv_gym_server.environment",
     "EnvironmentMetadata": "openenv_gym.types",
     "GymEnvironment": "openenv_gym_server.gym_environment",

@@ -6,16 +6,17 @@ Signatures are those of ``openenv`` 0.10.0, with ``settings`` added at the end.
 from __future__ import annotations
 
 import dataclasses
-import logging
+import functools
 import warnings
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
+import msgspec
 from fastapi import FastAPI
 from starlette.routing import WebSocketRoute
 
-from openenv_gym.errors import EnvironmentFactoryError, SettingsError
+from openenv_gym.errors import SettingsError
 from openenv_gym.messages import JSONObject
 from openenv_gym.types import ConcurrencyConfig, ServerCapacityStatus, SessionInfo, State
 from openenv_gym_server.catalogue import Catalogue
@@ -23,7 +24,8 @@ from openenv_gym_server.codec import ModelCodec
 from openenv_gym_server.errors import ConcurrencyConfigurationError
 from openenv_gym_server.factories import EnvironmentFactory
 from openenv_gym_server.hosting import Models
-from openenv_gym_server.routes import episode, health, home, metadata, schema
+from openenv_gym_server.protection import Gate, page_refusal, token_refusal
+from openenv_gym_server.routes import description, episode, health, home
 from openenv_gym_server.routes.served import Served
 from openenv_gym_server.routes.ws import WebSocketApp
 from openenv_gym_server.sessions import Sessions
@@ -31,13 +33,9 @@ from openenv_gym_server.settings import ServerSettings
 
 __all__ = ["HTTPEnvServer", "create_app", "create_fastapi_app"]
 
-logger = logging.getLogger("openenv_gym_server")
-
-EnvSource = Callable[..., Any] | object
-
 
 def create_app(  # noqa: PLR0917 - the signature is OpenEnv's
-    env: EnvSource,
+    env: Callable[..., Any] | object,
     action_cls: type[Any],
     observation_cls: type[Any],
     env_name: str | None = None,
@@ -110,7 +108,7 @@ def create_app(  # noqa: PLR0917 - the signature is OpenEnv's
 
 
 def create_fastapi_app(  # noqa: PLR0917 - the signature is OpenEnv's
-    env: EnvSource,
+    env: Callable[..., Any] | object,
     action_cls: type[Any],
     observation_cls: type[Any],
     max_concurrent_envs: int | None = None,
@@ -180,7 +178,7 @@ class HTTPEnvServer:
 
     def __init__(  # noqa: PLR0917 - the signature is OpenEnv's
         self,
-        env: EnvSource,
+        env: Callable[..., Any] | object,
         action_cls: type[Any],
         observation_cls: type[Any],
         max_concurrent_envs: int | None = None,
@@ -198,16 +196,18 @@ class HTTPEnvServer:
         factory = EnvironmentFactory(env)
         self.env_name = env_name or factory.name
         self.settings = _merged(settings or ServerSettings(), max_concurrent_envs, concurrency_config)
-        _check_concurrency(factory, self.settings)
         self._models = Models(action_cls, observation_cls, state_cls, reset_observation_cls)
         self._codec = ModelCodec(action_cls, observation_cls, state_cls, reset_observation_cls)
         self._sessions = Sessions(factory, self._models, self.settings)
+        _check_concurrency(self._sessions)
         if self.settings.max_concurrent_envs == "unlimited":
             # Asked now: later, it would be a session that waits for the answer.
             _ = self._sessions.supports_concurrency
 
     def register_routes(self, app: FastAPI, mode: str | None = None) -> None:
         """Add the routes to an application; its end ends the sessions.
+
+        Where the settings have a token, everything in the application asks for it, routes of your own included.
 
         Args:
             app: the application.
@@ -218,10 +218,12 @@ class HTTPEnvServer:
         """
         settings = self.settings if mode is None else dataclasses.replace(self.settings, mode=mode)
         served = Served(self.env_name, self._sessions, Catalogue(self._sessions), settings)
-        modules = [home, health, metadata, schema] if settings.production else [home, health, metadata, schema, episode]
-        for module in modules:
+        for module in (home, health, description, *(() if settings.production else (episode,))):
             app.include_router(module.router(served))
-        app.router.routes.append(WebSocketRoute("/ws", WebSocketApp(served)))
+        if settings.token is not None:
+            app.add_middleware(Gate, check=functools.partial(token_refusal, token=settings.token))
+        guarded = Gate(WebSocketApp(served), check=functools.partial(page_refusal, settings=settings))
+        app.router.routes.append(WebSocketRoute("/ws", guarded))
         _end_with(app, self._sessions)
 
     @property
@@ -237,7 +239,7 @@ class HTTPEnvServer:
     @property
     def is_concurrency_safe(self) -> bool:
         """Whether the environments are known not to disturb one another."""
-        return self._sessions.supports_concurrency
+        return bool(self._sessions.supports_concurrency)
 
     @property
     def concurrency_config(self) -> ConcurrencyConfig:
@@ -262,13 +264,7 @@ class HTTPEnvServer:
 
     def _serialize_observation(self, observation: object) -> JSONObject:
         """The observation in OpenEnv's envelope; kept under this name for environments written against OpenEnv."""
-        envelope = self._codec.encode_observation(observation)
-        result: JSONObject = {
-            "observation": envelope.observation,
-            "reward": envelope.reward,
-            "done": envelope.done,
-        }
-        return result | ({"metadata": envelope.metadata} if envelope.metadata else {})
+        return cast("JSONObject", msgspec.to_builtins(self._codec.encode_observation(observation)))
 
 
 def _merged(
@@ -297,9 +293,9 @@ def _merged(
     return settings
 
 
-def _check_concurrency(factory: EnvironmentFactory, settings: ServerSettings) -> None:
+def _check_concurrency(sessions: Sessions) -> None:
     """Refuse several sessions for an environment that is not known to bear them."""
-    wanted = settings.max_concurrent_envs
+    factory, wanted = sessions.factory, sessions.settings.max_concurrent_envs
     if wanted in {None, "unlimited", 1}:
         return
     if factory.instance is not None:
@@ -308,28 +304,16 @@ def _check_concurrency(factory: EnvironmentFactory, settings: ServerSettings) ->
             "which is one session's at a time",
             setting="max_concurrent_envs",
         )
-    safe = factory.declares("SUPPORTS_CONCURRENT_SESSIONS")
-    if safe is None:
-        safe = _probe(factory)
-    if not safe:
+    # None: none could be made. The server still starts: every session will be told, and /ready says so.
+    if sessions.supports_concurrency is False:
         raise ConcurrencyConfigurationError(
-            f"Environment '{factory.name}' is not marked as SUPPORTS_CONCURRENT_SESSIONS. "
-            f"Cannot run with max_concurrent_envs={wanted}. Either set max_concurrent_envs=1, or see that its "
-            "instances do not disturb one another and set SUPPORTS_CONCURRENT_SESSIONS = True.",
+            f"expected an environment whose instances may live side by side for max_concurrent_envs={wanted}, but "
+            f"{factory.name} does not declare it; if they share nothing (files, ports, globals), set "
+            "SUPPORTS_CONCURRENT_SESSIONS = True on its class, else leave max_concurrent_envs out",
             setting="max_concurrent_envs",
             environment_name=factory.name,
             max_concurrent_envs=wanted,
         )
-
-
-def _probe(factory: EnvironmentFactory) -> bool:
-    """What an environment made for the question says; a function says nothing of what it makes."""
-    try:
-        return factory.probe("SUPPORTS_CONCURRENT_SESSIONS")
-    except EnvironmentFactoryError:
-        # The server still starts: every session will be told, and /ready says so.
-        logger.warning("the environment factory %r failed when it was asked for one", factory.name, exc_info=True)
-        return True
 
 
 def _end_with(app: FastAPI, sessions: Sessions) -> None:

@@ -7,46 +7,34 @@ Gymnasium environment has one made from its Spaces). Not for the frames around t
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import fields, is_dataclass
 from functools import cached_property
-from typing import Any, Protocol, cast
+from typing import Any, ClassVar, Protocol, cast
 
+from msgspec import UNSET
 from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as pydantic_dataclass
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchemaWarningKind
 from pydantic_core import core_schema
 
 from openenv_gym.errors import ValueMappingError
-from openenv_gym.messages import JSONObject
+from openenv_gym.messages import JSONObject, Outcome
 from openenv_gym.types import State
 from openenv_gym_server.errors import invalid_action
 from openenv_gym_server.plain import plain_json, plain_reward
 
-__all__ = ["Codec", "Envelope", "ModelCodec"]
+__all__ = ["Codec", "ModelCodec"]
 
 _OUTSIDE = frozenset({"reward", "done"})
 """Fields of an observation that travel beside it."""
 
 
-@dataclass(frozen=True, slots=True)
-class Envelope:
-    """What reset and step give, in plain JSON.
-
-    Attributes:
-        observation: the observation's fields without reward and done.
-        reward: the reward with its JSON type; None where there is none or it is not finite.
-        done: whether the episode is over.
-        metadata: what goes along; a reward that is not finite is here, as a string under ``"reward"``.
-    """
-
-    observation: JSONObject
-    reward: bool | int | float | None
-    done: bool
-    metadata: JSONObject
-
-
 class Codec(Protocol):
-    """How an environment's objects become JSON and back."""
+    """How an environment's objects become JSON and back.
+
+    A codec whose JSON never holds a float that is a NaN or an infinity may say so with an attribute ``finite = True``;
+    answers are then not searched for one.
+    """
 
     def decode_action(self, data: JSONObject) -> object:
         """The action a client sent; nothing of the environment is touched.
@@ -55,8 +43,8 @@ class Codec(Protocol):
             InvalidActionError: ``errors`` lists each fault as ``{"type", "loc", "msg", "input"}``.
         """
 
-    def encode_observation(self, observation: object) -> Envelope:
-        """What reset or step returned.
+    def encode_observation(self, observation: object) -> Outcome:
+        """What reset or step returned; a reward that is not finite is null, and a string under metadata's ``reward``.
 
         Raises:
             ValueMappingError: it has no JSON form; ``path`` says where.
@@ -93,6 +81,8 @@ class ModelCodec:
         {'reward': 'NaN'}
     """
 
+    finite: ClassVar[bool] = True
+
     def __init__(
         self,
         action_cls: type[Any],
@@ -118,7 +108,7 @@ class ModelCodec:
         except ValidationError as error:
             raise invalid_action(error) from error
 
-    def encode_observation(self, observation: object) -> Envelope:
+    def encode_observation(self, observation: object) -> Outcome:
         """The observation's fields and what travels beside them.
 
         Raises:
@@ -137,7 +127,7 @@ class ModelCodec:
         plain, not_finite = plain_reward(reward)
         if not_finite is not None:
             beside["reward"] = not_finite
-        return Envelope(encoded, plain, bool(done), beside)
+        return Outcome(observation=encoded, reward=plain, done=bool(done), metadata=beside or UNSET)
 
     def encode_state(self, state: object) -> JSONObject:
         """Every field of the state, extra ones included.

@@ -38,7 +38,6 @@ from openenv_gym.messages import (
     Opened,
     OpenReply,
     OpenSettings,
-    Outcome,
     Render,
     RenderReply,
     Reply,
@@ -52,14 +51,25 @@ from openenv_gym.messages import (
     decode_json,
     encode_json,
 )
-from openenv_gym_server.codec import Envelope
-from openenv_gym_server.errors import UnknownTypeError, encoding, error_frame, fault, invalid_message
-from openenv_gym_server.hosting import HostedEnvironment
-from openenv_gym_server.settings import Names
+from openenv_gym_server.errors import (
+    MAX_ECHO_BYTES,
+    UnknownTypeError,
+    encoding,
+    error_frame,
+    fault,
+    invalid_message,
+    raise_as_unsendable,
+)
+from openenv_gym_server.hosting import HostedEnvironment, check_name
+from openenv_gym_server.reading import LARGE
+from openenv_gym_server.reports import report
+from openenv_gym_server.settings import DEFAULT_MESSAGE_SIZE_MB, Names
 
 __all__ = ["HANDLERS", "Terms", "answer", "check_reset", "exact", "parse", "perform", "read", "respond"]
 
 MAX_EPISODE_ID = 255
+
+LEFT_OUT = "too large to be repeated"
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +84,7 @@ class Terms:
         production: whether the messages that control an episode are closed.
         remote_names: methods and attributes that may be called and read.
         max_message_bytes: limit of one message.
+        share_tracebacks: whether an answer has the traceback of what an environment raised.
     """
 
     session_id: str = ""
@@ -82,7 +93,8 @@ class Terms:
     attached: bool = False
     production: bool = False
     remote_names: Names = frozenset()
-    max_message_bytes: int = 100 * 2**20
+    max_message_bytes: int = int(DEFAULT_MESSAGE_SIZE_MB * 2**20)
+    share_tracebacks: bool = False
 
 
 def respond(hosted: HostedEnvironment, text: str, terms: Terms) -> str | None:
@@ -109,7 +121,8 @@ def perform(hosted: HostedEnvironment, request: Request, terms: Terms) -> str | 
     try:
         return answer(hosted, request, terms).decode()
     except BaseException as error:  # noqa: BLE001 - the outermost handler of a message; an environment may raise anything
-        return error_frame(error, request.id).decode()
+        report(error, terms.session_id, _tag(request))
+        return error_frame(error, request.id, share_traceback=terms.share_tracebacks).decode()
 
 
 def answer(hosted: HostedEnvironment, request: Request, terms: Terms) -> bytes:
@@ -119,13 +132,10 @@ def answer(hosted: HostedEnvironment, request: Request, terms: Terms) -> bytes:
         OpenEnvGymError: what ``errors.error_frame`` makes a frame of.
     """
     reply = HANDLERS[type(request)](hosted, request, terms)
-    with _advanced if type(request) in _ADVANCING else _not_advanced:
-        if hosted.finite and type(request) in _PLAIN:
-            try:
-                return _encoder.encode(reply)
-            except (TypeError, ValueError, RecursionError):
-                pass  # encoded once more, for an error that names the path
-        return encode_json(reply)
+    try:
+        return encode_json(reply, finite=hosted.finite and type(request) in _OF_CODEC)
+    except ValueMappingError as error:
+        raise_as_unsendable(error, "answer", advanced=type(request) in _ADVANCING)
 
 
 # ------------------------------------------------------------------------------------ one function a message
@@ -137,7 +147,7 @@ def reset(hosted: HostedEnvironment, request: Reset, terms: Terms) -> Observatio
     keywords = request.data
     if terms.extended:
         keywords = {name: exact(value, "data", name) for name, value in request.data.items()}
-    return ObservationReply(data=_outcome(hosted.reset(keywords)), id=request.id)
+    return ObservationReply(data=hosted.reset(keywords), id=request.id)
 
 
 def step(
@@ -147,7 +157,7 @@ def step(
     keywords: JSONObject | None = None,
 ) -> ObservationReply:
     """Take an action; only HTTP has keywords to go with it."""
-    return ObservationReply(data=_outcome(hosted.step(request.data, keywords)), id=request.id)
+    return ObservationReply(data=hosted.step(request.data, keywords), id=request.id)
 
 
 def state(hosted: HostedEnvironment, request: State, terms: Terms) -> StateReply:  # noqa: ARG001 - as the table wants
@@ -180,7 +190,8 @@ def render(hosted: HostedEnvironment, request: Render, terms: Terms) -> RenderRe
 
 
 def call(hosted: HostedEnvironment, request: Call, terms: Terms) -> CallReply:
-    """Call a method that the operator allows."""
+    """Call a method that the operator allows; only then are the arguments read."""
+    check_name(request.data.name, terms.remote_names)
     args = [exact(value, "data", "args", index) for index, value in enumerate(request.data.args)]
     keywords = {name: exact(value, "data", "kwargs", name) for name, value in request.data.kwargs.items()}
     result = hosted.call(request.data.name, args, keywords, terms.remote_names)
@@ -213,15 +224,8 @@ HANDLERS: dict[type[Any], Callable[[HostedEnvironment, Any, Terms], Reply]] = {
 """The function of every message that is answered; ``close`` alone is not."""
 
 _ADVANCING = frozenset({Reset, Step, Call})
-_advanced = encoding("answer", advanced=True)
-_not_advanced = encoding("answer", advanced=False)
-_PLAIN = frozenset({Reset, Step, State})
+_OF_CODEC = frozenset({Reset, Step})
 _CONTROL = frozenset({Reset, Step, State, Open, Render, Call, GetAttr})
-
-
-def _outcome(envelope: Envelope) -> Outcome:
-    metadata = envelope.metadata or msgspec.UNSET
-    return Outcome(observation=envelope.observation, reward=envelope.reward, done=envelope.done, metadata=metadata)
 
 
 def exact(value: JSON, *loc: str | int) -> Any:
@@ -234,6 +238,9 @@ def exact(value: JSON, *loc: str | int) -> Any:
         return decode_exact(value)
     except ValueMappingError as error:
         raise invalid_message(fault("exact_form", list(loc), str(error), value)) from error
+    except RecursionError as error:
+        message = "expected a value of fewer levels, got one nested too deeply to be read"
+        raise invalid_message(fault("exact_form", list(loc), message, None)) from error
 
 
 def _value(what: str, value: object) -> ValueData:
@@ -244,7 +251,6 @@ def _value(what: str, value: object) -> ValueData:
 # ------------------------------------------------------------------------------------------ reading a message
 
 
-_encoder = msgspec.json.Encoder()
 _decoder: msgspec.json.Decoder[Request] = msgspec.json.Decoder(Request)
 
 
@@ -257,11 +263,11 @@ def parse(text: str, terms: Terms) -> Request:
         InvalidActionError: it is not as its type wants it; or closed in the server's mode.
         MessageTooLargeError: it is above the limit.
     """
-    if len(text) > terms.max_message_bytes:
+    if len(text) > terms.max_message_bytes // 4 and (size := _bytes_in(text)) > terms.max_message_bytes:
         raise MessageTooLargeError(
-            f"expected a message of at most {terms.max_message_bytes} bytes, got {len(text)}; "
-            "the server's setting is max_message_size_mb",
-            size=len(text),
+            f"expected a message of at most {terms.max_message_bytes} bytes, got {size}; "
+            "the server's setting is max_message_size_mb (--max-message-size-mb)",
+            size=size,
             limit=terms.max_message_bytes,
             setting="max_message_size_mb",
         )
@@ -306,14 +312,20 @@ def _tag(request: Request) -> str:
     return str(type(request).__struct_config__.tag)
 
 
+def _bytes_in(text: str) -> int:
+    """The length of a text in UTF-8, which no character takes more than four bytes of."""
+    return len(text) if text.isascii() else len(text.encode("utf-8", "surrogatepass"))
+
+
 def _unknown_type(name: object) -> UnknownTypeError:
-    return UnknownTypeError(f"Unknown message type: {name}", code="UNKNOWN_TYPE")
+    shown = f"a {type(name).__name__}" if isinstance(name, dict | list) else str(name)[:200]
+    return UnknownTypeError(f"Unknown message type: {shown}", code="UNKNOWN_TYPE")
 
 
 def _diagnosis(text: str, complaint: str, terms: Terms) -> ProtocolError | UnknownTypeError | InvalidActionError:
     """Why a message could not be read, in the reference's terms. Only faulty messages come here."""
     try:
-        message = decode_json(text)
+        message = _outline(text) if len(text) > LARGE else decode_json(text)
     except ProtocolError as error:
         return ProtocolError(f"Invalid JSON: {error}", received=error.received)
     if not isinstance(message, dict):
@@ -328,6 +340,22 @@ def _diagnosis(text: str, complaint: str, terms: Terms) -> ProtocolError | Unkno
             *(fault("extra_forbidden", [key], "Extra inputs are not permitted", message[key]) for key in unknown[:10])
         )
     return invalid_message(_fault_of(complaint, message))
+
+
+_parts: msgspec.json.Decoder[dict[str, msgspec.Raw]] = msgspec.json.Decoder(dict[str, msgspec.Raw])
+
+
+def _outline(text: str) -> JSON:
+    """A message without the values that no answer would repeat, which are passed over and never made.
+
+    Raises:
+        ProtocolError: it is not JSON.
+    """
+    try:
+        parts = _parts.decode(text)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        return decode_json(text)  # not an object, or no JSON: whose error says where
+    return {name: decode_json(bytes(part)) if len(part) <= MAX_ECHO_BYTES else LEFT_OUT for name, part in parts.items()}
 
 
 def _fault_of(complaint: str, message: JSONObject) -> dict[str, Any]:
@@ -348,10 +376,10 @@ def _fault_of(complaint: str, message: JSONObject) -> dict[str, Any]:
 
 def _id_in(text: str, terms: Terms) -> RequestId:
     """The id of a message that could not be read, if it has one that can be repeated."""
-    if not terms.extended or len(text) > terms.max_message_bytes:
+    if not terms.extended or _bytes_in(text) > terms.max_message_bytes:
         return None
     try:
-        message = decode_json(text)
+        message = _outline(text)
     except ProtocolError:
         return None
     request_id = message.get("id") if isinstance(message, dict) else None

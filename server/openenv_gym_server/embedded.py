@@ -1,7 +1,8 @@
 """The server end of an embedded process.
 
-It serves one target on loopback, reports its port, and lives as long as its line to the parent: when standard input
-ends, the parent closed it or died. Started by ``openenv_gym.providers.process``, never by hand.
+It serves one target on loopback to whoever has the token that its parent made up, reports its port, and lives as long
+as its line to the parent: when standard input ends, the parent closed it or died. Started by
+``openenv_gym.providers.process`` through ``guard.py``, never by hand.
 """
 
 from __future__ import annotations
@@ -17,46 +18,61 @@ from typing import Any, TextIO
 
 import uvicorn
 
+from openenv_gym.errors import OpenEnvGymError
+from openenv_gym_server.guard import GRACE_S
 from openenv_gym_server.settings import ServerSettings, uvicorn_options
 from openenv_gym_server.target import load_app
 from openenv_gym_server.tuning import collect_rarely
 
 __all__ = ["main"]
 
-_GRACE_S = 3.0
 _PARENT_POLL_S = 1.0
+
+_MESSAGE_SIZE_MB = 100.0
+"""What the parent's own client sends at most; the server's default is for strangers."""
 
 
 def main(config: dict[str, Any]) -> None:
     """Serve until the parent is gone.
 
     Args:
-        config: ``target``, what to serve; ``parent``, the parent's process id.
+        config: ``target``, what to serve; ``parent``, the parent's process id; ``token``, what every request must
+            carry, or None where the address is for others too.
     """
     report = _take_stdout()
+    line = _Line(int(config["parent"]))
     try:
-        server, listener = _prepare(str(config["target"]))
-    except BaseException as error:  # noqa: BLE001  (SystemExit of a user's module included: the parent shows it, whatever it is)
-        _say(report, {"error": traceback.format_exc(), "summary": f"{type(error).__name__}: {error}"})
+        server, listener = _prepare(str(config["target"]), config["token"])
+    except BaseException as error:  # noqa: BLE001  (SystemExit of a module too: the parent shows it, whatever it is)
+        typed = isinstance(error, OpenEnvGymError)
+        summary = str(error) if typed else f"{type(error).__name__}: {error}"
+        _say(report, {"error": traceback.format_exc(), "summary": summary, "typed": typed})
         return
-    watch = threading.Thread(
-        target=_watch, args=(server, int(config["parent"])), name="openenv-gym-parent", daemon=True
-    )
-    watch.start()
+    line.ends(server)
     collect_rarely()
     _say(report, {"port": listener.getsockname()[1]})
     server.run(sockets=[listener])
 
 
-def _prepare(target: str) -> tuple[uvicorn.Server, socket.socket]:
+def _prepare(target: str, token: str | None) -> tuple[uvicorn.Server, socket.socket]:
+    private = token is not None
     settings = ServerSettings(
-        max_concurrent_envs="unlimited", allowed_env_kwargs="all", remote_names="all", shutdown_timeout_s=_GRACE_S
+        max_concurrent_envs="unlimited",
+        # Only the parent itself may reach into the environment; whoever else has the address may not.
+        allowed_env_kwargs="all" if private else frozenset(),
+        remote_names="all" if private else frozenset(),
+        token=token,
+        share_tracebacks=private,
+        # As much as its client may send: the two ends are one program's.
+        max_message_size_mb=100.0,
+        shutdown_timeout_s=GRACE_S,
     )
     app = load_app(target, settings)
     listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
     config = uvicorn.Config(
         app,
-        log_level="warning",
+        # Environments that raise are logged by the server itself; uvicorn's own lines are not for a learner's terminal.
+        log_level="critical",
         # The line to the parent tells when it is gone; a parent that is only stopped or busy must not lose its
         # episodes.
         ws_ping_interval=None,
@@ -79,21 +95,36 @@ def _say(report: TextIO, message: dict[str, Any]) -> None:
         report.close()
 
 
-def _watch(server: uvicorn.Server, parent: int) -> None:
-    """End the server when the parent is gone, gently first."""
-    ended = threading.Event()
-    threading.Thread(target=_await_end_of_input, args=(ended,), name="openenv-gym-line", daemon=True).start()
-    # A forked sibling can hold the line open beyond the parent's death; the parent's id cannot be held.
-    while not ended.wait(_PARENT_POLL_S) and os.getppid() == parent:
-        pass
-    server.should_exit = True
-    # An environment's thread may never end, and would keep this process from ending.
-    time.sleep(2 * _GRACE_S)
-    os._exit(1)
+class _Line:
+    """Watches standard input, from before the target is imported, and ends this process after the parent's end.
 
+    Args:
+        parent: the parent's process id.
+    """
 
-def _await_end_of_input(ended: threading.Event) -> None:
-    with contextlib.suppress(OSError, ValueError):
-        while os.read(0, 1024):
+    def __init__(self, parent: int) -> None:
+        self._parent = parent
+        self._server: uvicorn.Server | None = None
+        self._ended = threading.Event()
+        threading.Thread(target=self._read, name="openenv-gym-line", daemon=True).start()
+        threading.Thread(target=self._watch, name="openenv-gym-parent", daemon=True).start()
+
+    def ends(self, server: uvicorn.Server) -> None:
+        """From now on end this server gently first."""
+        self._server = server
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError, ValueError):
+            while os.read(0, 1024):
+                pass
+        self._ended.set()
+
+    def _watch(self) -> None:
+        # A forked sibling can hold the line open beyond the parent's death; the parent's id cannot be held.
+        while not self._ended.wait(_PARENT_POLL_S) and os.getppid() == self._parent:
             pass
-    ended.set()
+        if self._server is not None:
+            self._server.should_exit = True
+            # An environment's thread may never end, and would keep this process from ending.
+            time.sleep(GRACE_S + 1.0)
+        os._exit(1)

@@ -17,7 +17,7 @@ from openenv_gym.types import EnvironmentMetadata
 if TYPE_CHECKING:
     from openenv_gym_server.codec import Codec
 
-__all__ = ["Environment"]
+__all__ = ["Environment", "default_metadata"]
 
 ActT = TypeVar("ActT")
 ObsT = TypeVar("ObsT")
@@ -89,7 +89,8 @@ class Environment(ABC, Generic[ActT, ObsT, StateT]):
 
         Args:
             action: the decoded action.
-            timeout_s: how long the client is willing to wait, where it said so.
+            timeout_s: how long the client is willing to wait, where it said so. The server ends a session whose step
+                takes longer; an environment that knows the time can give up earlier.
             **kwargs: whatever else the client sent.
         """
 
@@ -110,8 +111,7 @@ class Environment(ABC, Generic[ActT, ObsT, StateT]):
 
     def get_metadata(self) -> EnvironmentMetadata:
         """What the environment says about itself."""
-        name = type(self).__name__
-        return EnvironmentMetadata(name=name, description=f"{name} environment", version="1.0.0")
+        return default_metadata(self)
 
     @property
     def codec(self) -> Codec | None:
@@ -153,3 +153,19 @@ class Environment(ABC, Generic[ActT, ObsT, StateT]):
         reset = getattr(self.rubric, "reset", None)
         if reset is not None:
             reset()
+
+    async def _reset_rubric_async(self) -> None:
+        """The same with ``reset_async``, where the rubric has one."""
+        reset = getattr(self.rubric, "reset_async", None)
+        if reset is None:
+            self._reset_rubric()
+            return
+        result = reset()
+        if isawaitable(result):
+            await result
+
+
+def default_metadata(env: object) -> EnvironmentMetadata:
+    """What is said of an environment that says nothing about itself."""
+    name = type(env).__name__
+    return EnvironmentMetadata(name=name, description=f"{name} environment", version="1.0.0")

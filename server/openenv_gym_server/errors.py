@@ -6,10 +6,12 @@ those of ``openenv`` 0.10.0. Not for deciding whether a session goes on: the rou
 
 from __future__ import annotations
 
-import logging
+import itertools
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple, NoReturn, cast
 
+import numpy as np
 from pydantic import ValidationError
 
 from openenv_gym.errors import (
@@ -25,6 +27,7 @@ from openenv_gym.errors import (
 )
 from openenv_gym.messages import ErrorReply, JSONObject, RequestId, encode_json
 from openenv_gym_server.plain import plain_json
+from openenv_gym_server.reports import cause_of, is_environments, report, traceback_text
 
 __all__ = [
     "ConcurrencyConfigurationError",
@@ -40,10 +43,10 @@ __all__ = [
     "http_answer",
     "invalid_action",
     "invalid_message",
+    "raise_as_environments",
+    "raise_as_unsendable",
     "user_code",
 ]
-
-logger = logging.getLogger("openenv_gym_server")
 
 MAX_FAULTS = 100
 """Faults listed in one answer; a message of a million wrong numbers has a million."""
@@ -53,6 +56,12 @@ MAX_ECHO_BYTES = 2000
 
 MAX_TEXT = 10_000
 """Characters of an exception's text that travel."""
+
+MAX_KEY = 200
+"""Characters of one key of a client's in a fault's path."""
+
+MAX_COUNTED = 10_000
+"""Faults of one message that are told apart; above, the answer has their number alone."""
 
 
 class ConcurrencyConfigurationError(SettingsError):
@@ -88,14 +97,19 @@ class HTTPAnswer(NamedTuple):
 # ---------------------------------------------------------------------------------------------- answers
 
 
-def error_frame(error: BaseException, request_id: RequestId = None) -> bytes:
+def error_frame(error: BaseException, request_id: RequestId = None, *, share_traceback: bool = False) -> bytes:
     """The JSON text of the error frame that answers a request with this error."""
-    return encode_json(ErrorReply(data=error_data(error), id=request_id))
+    data = error_data(error)
+    if share_traceback and is_environments(error):
+        data["traceback"] = traceback_text(error)
+    return encode_json(ErrorReply(data=data, id=request_id))
 
 
 def error_data(error: BaseException) -> JSONObject:
     """What an error frame says: ``message``, ``code`` and what belongs to the code."""
     data: JSONObject = {"message": text_of(error), "code": _code_of(error)}
+    if is_environments(error):
+        data["exception_type"] = type(cause_of(error)).__name__
     if isinstance(error, InvalidActionError):
         data["errors"] = cast("Any", error.errors or [])
     elif isinstance(error, MessageTooLargeError):
@@ -126,8 +140,8 @@ _CODES: tuple[tuple[type[BaseException], str], ...] = (
 )
 
 
-def http_answer(error: BaseException) -> HTTPAnswer:
-    """The status and body that answer an HTTP request with this error.
+def http_answer(error: BaseException, session_id: str | None = None, message: str = "HTTP") -> HTTPAnswer:
+    """The status and body that answer an HTTP request with this error; ``message`` names the request in the log.
 
     What an environment raised stays in the log: over HTTP, as in the reference, its text is not shown.
     """
@@ -141,7 +155,7 @@ def http_answer(error: BaseException) -> HTTPAnswer:
         return HTTPAnswer(503, {"detail": text_of(error), **error_data(error)})
     if isinstance(error, SessionEndedError):
         return HTTPAnswer(504, {"detail": text_of(error)})
-    logger.error("the environment failed while it served an HTTP request", exc_info=error)
+    report(error, session_id, message)
     return HTTPAnswer(500, "Internal Server Error")
 
 
@@ -159,8 +173,9 @@ def text_of(error: BaseException) -> str:
 
 
 def fault(kind: str, loc: list[str | int], message: str, value: object) -> dict[str, Any]:
-    """One entry of an answer's ``errors``, in pydantic's shape."""
-    return {"type": kind, "loc": loc, "msg": message, "input": _echo(value)}
+    """One entry of an answer's ``errors``, in pydantic's shape, of bounded size whatever the client sent."""
+    place = [part[:MAX_KEY] if isinstance(part, str) else part for part in loc]
+    return {"type": kind, "loc": place, "msg": message[:MAX_TEXT], "input": _echo(value)}
 
 
 def invalid_message(*faults: dict[str, Any]) -> InvalidActionError:
@@ -173,6 +188,9 @@ def invalid_message(*faults: dict[str, Any]) -> InvalidActionError:
 
 def invalid_action(error: ValidationError, prefix: tuple[str, ...] = ()) -> InvalidActionError:
     """A refusal of a message for the faults pydantic found, custom validators' included."""
+    if error.error_count() > MAX_COUNTED:
+        message = f"{error.title} has {error.error_count()} faults, too many to tell apart"
+        return invalid_message(fault("too_many_faults", list(prefix), message, None))
     faults = []
     for entry in error.errors()[:MAX_FAULTS]:
         item = fault(entry["type"], [*prefix, *entry["loc"]], entry["msg"], entry["input"])
@@ -190,14 +208,42 @@ def _context(value: object) -> object:
 
 
 def _echo(value: object) -> object:
-    """A faulty input as an answer repeats it: as it came if that is short, else the start of it."""
-    try:
-        plain = plain_json(value)
-        if len(encode_json(plain)) <= MAX_ECHO_BYTES:
-            return plain
-    except ValueMappingError:
-        pass
+    """A faulty input as an answer repeats it: as it came if that is short, else what it is.
+
+    The size is known before anything is converted: a refusal must cost no more than the message it refuses.
+    """
+    if _is_short(value):
+        try:
+            plain = plain_json(value)
+            if len(encode_json(plain)) <= MAX_ECHO_BYTES:
+                return plain
+        except ValueMappingError:
+            pass
     return f"{type(value).__name__}, too large or without a JSON form"
+
+
+def _is_short(value: object) -> bool:
+    """Whether the JSON of a value can be within ``MAX_ECHO_BYTES``, found by looking at no more parts than that."""
+    room = MAX_ECHO_BYTES
+    parts: list[object] = [value]
+    while parts:
+        part = parts.pop()
+        room -= 1
+        if isinstance(part, str | bytes | bytearray):
+            room -= len(part)
+        elif isinstance(part, int):
+            room -= part.bit_length() // 4
+        elif isinstance(part, Mapping):
+            room -= len(part)
+            parts.extend(itertools.chain(*itertools.islice(part.items(), max(room, 0))))
+        elif isinstance(part, list | tuple | set | frozenset):
+            room -= len(part)
+            parts.extend(itertools.islice(part, max(room, 0)))
+        elif isinstance(part, np.ndarray):
+            room -= part.size
+        if room < 0:
+            return False
+    return True
 
 
 def at_capacity(active: int, limit: int, advice: str) -> CapacityError:
@@ -227,13 +273,19 @@ class _UserCode:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None or isinstance(error, InvalidActionError | EnvironmentExecutionError):
-            return
-        raise EnvironmentExecutionError(text_of(error), code="EXECUTION_ERROR") from error
+        if error is not None:
+            raise_as_environments(error)
 
 
 user_code = _UserCode()
 """Context manager around every call of an environment's reset, step, state, render and close."""
+
+
+def raise_as_environments(error: BaseException) -> NoReturn:
+    """What ``user_code`` does, for a step, which has no time for a context manager."""
+    if isinstance(error, InvalidActionError | EnvironmentExecutionError):
+        raise error
+    raise EnvironmentExecutionError(text_of(error), code="EXECUTION_ERROR") from error
 
 
 class factory_calls:  # noqa: N801 - a context manager, used as a verb
@@ -274,9 +326,13 @@ class encoding:  # noqa: N801 - a context manager, used as a verb
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        if error is None:
-            return
-        consequence = "; the environment has already advanced" if self._advanced else ""
-        raise EnvironmentExecutionError(
-            f"the {self._what} cannot be sent as JSON: {text_of(error)}{consequence}", code="EXECUTION_ERROR"
-        ) from error
+        if error is not None:
+            raise_as_unsendable(error, self._what, advanced=self._advanced)
+
+
+def raise_as_unsendable(error: BaseException, what: str, *, advanced: bool) -> NoReturn:
+    """What ``encoding`` does, for a step, which has no time for a context manager."""
+    consequence = "; the environment has already advanced" if advanced else ""
+    raise EnvironmentExecutionError(
+        f"the {what} cannot be sent as JSON: {text_of(error)}{consequence}", code="EXECUTION_ERROR"
+    ) from error

@@ -12,9 +12,7 @@ from typing import Any
 
 from openenv_gym_server.errors import factory_calls, fault, invalid_message
 from openenv_gym_server.settings import Names
-from openenv_gym_server.worker import Worker
-
-PROBE_CLOSE_TIMEOUT_S = 5.0
+from openenv_gym_server.signatures import keywords_of
 
 __all__ = ["EnvironmentFactory", "is_async", "overrides_twin"]
 
@@ -70,6 +68,7 @@ class EnvironmentFactory:
         env_kwargs: Mapping[str, Any] | None = None,
         allowed: Names = frozenset(),
         render_mode: str | None = None,
+        read: Callable[[str, Any], Any] = lambda _, value: value,
     ) -> Any:
         """An environment, made with the client's keywords where it gave any.
 
@@ -77,18 +76,26 @@ class EnvironmentFactory:
             env_kwargs: the client's keywords for the factory.
             allowed: those of them that the operator allows.
             render_mode: the client's render mode, which needs no allowance.
+            read: makes a keyword's value, by its name, of what the client sent; only for those that are accepted.
 
         Raises:
-            InvalidActionError: a keyword that the operator does not allow or the factory does not take.
+            InvalidActionError: a keyword that the operator does not allow or the factory does not take; or a render
+                mode that needs a window.
             EnvironmentFactoryError: the factory raised.
         """
-        keywords = dict(env_kwargs or {})
-        for name, value in keywords.items():
+        given = env_kwargs or {}
+        for name, value in given.items():
             if allowed != "all" and name not in allowed:
-                message = f"the server's setting allowed_env_kwargs does not have {name!r}; its operator can add it"
+                message = (
+                    f"the server's setting allowed_env_kwargs does not have {name[:100]!r}; its operator can add it "
+                    f"(--allow-env-kwarg {name[:100]})"
+                )
                 raise invalid_message(fault("not_allowed", ["data", "env_kwargs", name], message, value))
             self._check(name, value, ["data", "env_kwargs", name])
+        keywords = {name: read(name, value) for name, value in given.items()}
+        _check_window(keywords.get("render_mode"), ["data", "env_kwargs", "render_mode"])
         if render_mode is not None:
+            _check_window(render_mode, ["data", "render_mode"])
             self._check("render_mode", render_mode, ["data", "render_mode"])
             keywords["render_mode"] = render_mode
         if self.instance is not None:
@@ -96,34 +103,19 @@ class EnvironmentFactory:
         with factory_calls(self.name):
             return self._make(**keywords)
 
-    def probe(self, flag: str) -> bool:
-        """A class flag, asked of an environment that is made and closed for it, on a thread of its own.
-
-        Raises:
-            EnvironmentFactoryError: none could be made.
-        """
-        worker = Worker("openenv-probe", may_be_async=self.may_be_async)
-        try:
-            return worker.submit(self._ask, worker, flag).result()
-        finally:
-            worker.stop()
-            worker.join(PROBE_CLOSE_TIMEOUT_S)
-
-    def _ask(self, worker: Worker, flag: str) -> bool:
-        env = self.make()
-        value = bool(getattr(env, flag, False))
-        close = getattr(env, "close", None)
-        if callable(close):
-            with factory_calls(self.name):
-                closing = close()
-                if inspect.isawaitable(closing):
-                    worker.wait_for(closing)
-        return value
-
     def _check(self, name: str, value: object, loc: list[str | int]) -> None:
-        if self.instance is not None or not _takes(self._make, name):
-            message = f"the environment factory {self.name!r} takes no keyword {name!r}"
+        if self.instance is not None or not keywords_of(self._make, unknown=True).takes(name):
+            message = f"the environment factory {self.name!r} takes no keyword {name[:100]!r}"
+            if name == "render_mode":
+                message += ": this environment does not render"
             raise invalid_message(fault("unexpected_keyword_argument", loc, message, value))
+
+
+def _check_window(render_mode: object, loc: list[str | int]) -> None:
+    """Refuse a render mode that would open a window, which would be on the server's machine and not the client's."""
+    if isinstance(render_mode, str) and render_mode.removesuffix("_list") == "human":
+        message = "a client cannot have a window opened on the server's machine; ask for rgb_array and show its frames"
+        raise invalid_message(fault("render_mode", loc, message, render_mode))
 
 
 def is_async(kind: object) -> bool:
@@ -141,18 +133,6 @@ def overrides_twin(kind: object, name: str) -> bool:
             plain = base.__dict__.get(name.removesuffix("_async"))
             return not getattr(plain, "__isabstractmethod__", False)
     return False
-
-
-def _takes(make: Callable[..., Any], name: str) -> bool:
-    try:
-        parameters = inspect.signature(make).parameters.values()
-    except (TypeError, ValueError):  # a callable of a C extension says nothing of itself
-        return True
-    kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-    return any(
-        parameter.kind is inspect.Parameter.VAR_KEYWORD or (parameter.name == name and parameter.kind in kinds)
-        for parameter in parameters
-    )
 
 
 def _is_instance(source: object) -> bool:

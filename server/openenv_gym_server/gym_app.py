@@ -6,6 +6,7 @@ Not for environments written for OpenEnv (``app.create_app``), nor for starting 
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
@@ -13,12 +14,16 @@ from typing import Any, ClassVar
 from fastapi import FastAPI
 from gymnasium.envs.registration import EnvSpec
 
+from openenv_gym.errors import OpenEnvGymError
 from openenv_gym_server.app import create_app
+from openenv_gym_server.errors import fault, invalid_message, text_of
 from openenv_gym_server.gym_environment import GymEnvironment, InlineGymEnvironment
-from openenv_gym_server.gym_making import EnvSource, is_classic_control
+from openenv_gym_server.gym_making import EnvSource, is_classic_control, registered_name
 from openenv_gym_server.settings import ServerSettings
 
 __all__ = ["GymFactory", "create_gym_app"]
+
+logger = logging.getLogger("openenv_gym_server")
 
 
 def create_gym_app(
@@ -31,7 +36,8 @@ def create_gym_app(
 ) -> FastAPI:
     """An application that serves a Gymnasium environment to any OpenEnv client; each session gets its own.
 
-    One environment is made and closed at once, so that one that cannot be made fails here and not at the first client.
+    What cannot be made fails here and not at the first client, as far as that is certain: where clients may give
+    keyword arguments, an environment that lacks some is made for them alone.
 
     Args:
         env: an environment id (``"module:namespace/Name-v0"`` imports the module first), an ``EnvSpec``, or a callable
@@ -53,19 +59,43 @@ def create_gym_app(
         >>> app.title
         'OpenEnv Environment HTTP API'
     """
+    settings = settings or ServerSettings()
     factory = GymFactory(env, dict(env_kwargs or {}))
-    probe = factory()
-    env_name = probe.env_id
-    probe.close()
     return create_app(
         factory,
         dict,
         dict,
-        env_name=env_name,
+        env_name=_checked(factory, settings),
         max_concurrent_envs=max_concurrent_envs,
         mode=mode,
         settings=settings,
     )
+
+
+def _checked(factory: GymFactory, settings: ServerSettings) -> str:
+    """The name of the factory's environment, which can be made by all that is known so far.
+
+    Raises:
+        TypeError: it does not take the arguments, and no client can give others.
+        gymnasium.error.Error: the id is not registered.
+        SpaceMappingError: a Space of the environment has no JSON form.
+    """
+    told_later = bool(settings.allowed_env_kwargs)
+    if told_later and (known := registered_name(factory.env)) is not None:
+        # A client's keywords decide what the environment is; one without them is made only if it is asked for.
+        return known
+    try:
+        probe = factory()
+    except (TypeError, ValueError) as error:
+        if not told_later or not callable(factory.env) or isinstance(error, OpenEnvGymError):
+            raise
+        logger.warning("%s cannot be made without a client's keywords: %s", factory.__name__, text_of(error))
+        return factory.__name__
+    try:
+        probe.close()
+    except Exception:  # best-effort clean-up of an environment's own: it could be made, which was the question
+        logger.warning("%s raised in close()", probe.env_id, exc_info=True)
+    return probe.env_id
 
 
 @dataclass(frozen=True)
@@ -91,9 +121,22 @@ class GymFactory:
     env_kwargs: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, **session_kwargs: Any) -> GymEnvironment:
-        """A new environment; the session's keyword arguments (``render_mode`` is one) go over the operator's."""
+        """A new environment; the session's keyword arguments (``render_mode`` is one) go over the operator's.
+
+        Raises:
+            InvalidActionError: the session asks for a ``_list`` render mode that the environment itself does not have.
+        """
         kind = InlineGymEnvironment if is_classic_control(self.env) else GymEnvironment
-        return kind(self.env, **{**self.env_kwargs, **session_kwargs})
+        made = kind(self.env, **{**self.env_kwargs, **session_kwargs})
+        mode = session_kwargs.get("render_mode")
+        if mode is None or not made.collects_frames:
+            return made
+        made.close()
+        message = (
+            f"{made.env_id} has no render mode {mode!r} of its own, and the server keeps no frames for a client; ask "
+            f"for {mode.removesuffix('_list')!r} and collect what render() gives"
+        )
+        raise invalid_message(fault("render_mode", ["data", "render_mode"], message, mode))
 
     @property
     def __name__(self) -> str:

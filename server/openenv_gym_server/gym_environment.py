@@ -6,7 +6,8 @@ Given by id, spec or factory; environments of the old ``gym`` API are taken as t
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 from uuid import uuid4
 
@@ -18,11 +19,15 @@ from openenv_gym.errors import EnvironmentExecutionError
 from openenv_gym.messages import JSONObject
 from openenv_gym.types import EnvironmentMetadata
 from openenv_gym_server.environment import Environment
-from openenv_gym_server.gym_making import AnyEnv, make_env
-from openenv_gym_server.legacy import LegacyEnv, modern_info, modern_reset, modern_step
+from openenv_gym_server.errors import fault, invalid_message
+from openenv_gym_server.gym_making import collects_frames, make_env
+from openenv_gym_server.legacy import AnyEnv, LegacyEnv, modern_info, modern_reset, modern_step
 from openenv_gym_server.space_codec import GymObservation, SpaceCodec
 
 __all__ = ["GymEnvironment", "GymMetadata", "GymObservation", "InlineGymEnvironment"]
+
+
+_MAX_DESCRIPTION = 1_000
 
 
 class GymMetadata(EnvironmentMetadata):
@@ -90,6 +95,11 @@ class GymEnvironment(Environment[Any, GymObservation, JSONObject]):
         return self._codec
 
     @property
+    def collects_frames(self) -> bool:
+        """Whether the frames of a whole episode are kept here, for an environment without such a mode of its own."""
+        return collects_frames(self._env)
+
+    @property
     def remote_target(self) -> object:
         """Every attribute of the Gymnasium environment and of its wrappers, found as ``get_wrapper_attr`` finds it."""
         return _Attributes(self._env)
@@ -108,7 +118,13 @@ class GymEnvironment(Environment[Any, GymObservation, JSONObject]):
             episode_id: the episode's name in :attr:`state`; a new one is made up without it.
             options: handed to the environment.
             **kwargs: Gymnasium's reset has no others: they are left out, and named once in the warnings.
+
+        Raises:
+            InvalidActionError: the options are no mapping; the environment has not seen them.
         """
+        if options is not None and not isinstance(options, Mapping):
+            message = f"Input should be an object or null, as {self.env_id} takes them"
+            raise invalid_message(fault("dict_type", ["data", "options"], message, options))
         result = self._env.reset(seed=seed, options=options)
         obs, info = modern_reset(result, self._env.observation_space)
         self._episode_id = uuid4().hex if episode_id is None else episode_id
@@ -127,7 +143,7 @@ class GymEnvironment(Environment[Any, GymObservation, JSONObject]):
         Raises:
             EnvironmentExecutionError: the reward is no number, or a flag no bool.
         """
-        del timeout_s, kwargs  # OpenEnv's signature: the server bounds the time, Gymnasium's step takes nothing else
+        del timeout_s, kwargs  # OpenEnv's signature; Gymnasium's step takes an action and nothing else
         result = self._env.step(action)
         if result.__class__ is not tuple or len(result) != 5:
             result = modern_step(result)
@@ -163,7 +179,7 @@ class GymEnvironment(Environment[Any, GymObservation, JSONObject]):
         spec = self._spec
         return GymMetadata(
             name=self.env_id,
-            description=_first_sentence_line(self._named) or f"{self.env_id}, a Gymnasium environment",
+            description=_first_sentence(self._named) or f"{self.env_id}, a Gymnasium environment",
             gymnasium={
                 "env_id": self.env_id,
                 "render_modes": [str(mode) for mode in self._env.metadata.get("render_modes") or ()],
@@ -200,10 +216,17 @@ class _Attributes:
         return self._env.get_wrapper_attr(name)
 
 
-def _first_sentence_line(kind: type) -> str | None:
-    """The first line of a class's own docstring that is prose; Gymnasium's begin with a Markdown heading."""
-    lines = (line.strip() for line in (kind.__dict__.get("__doc__") or "").splitlines())
-    return next((line for line in lines if line and not line.startswith("#")), None)
+def _first_sentence(kind: type) -> str | None:
+    """The first sentence of a class's own docstring, or its first paragraph; Gymnasium's begin with a heading."""
+    paragraph: list[str] = []
+    for line in map(str.strip, (kind.__dict__.get("__doc__") or "").splitlines()):
+        if line and not line.startswith("#"):
+            paragraph.append(line)
+        elif paragraph:
+            break
+    text = " ".join(paragraph)
+    sentence = re.match(r".{10,}?[.!?](?=\s+[^\sa-z])", text)
+    return (sentence[0] if sentence else text)[:_MAX_DESCRIPTION] or None
 
 
 def _time_limit(env: AnyEnv) -> int | None:

@@ -8,19 +8,19 @@ was made (``gym_environment.py``).
 from __future__ import annotations
 
 import importlib
-import inspect
 from collections.abc import Callable, Mapping
 from copy import copy
 from typing import Any, TypeAlias
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec, load_env_creator
+from gymnasium.wrappers import RenderCollection
 
-from openenv_gym_server.legacy import LegacyEnv, as_gymnasium, looks_legacy, modern_metadata
+from openenv_gym_server.legacy import AnyEnv, LegacyEnv, as_gymnasium, looks_legacy, modern_metadata
+from openenv_gym_server.signatures import keywords_of
 
-__all__ = ["AnyEnv", "EnvSource", "is_classic_control", "make_env"]
+__all__ = ["EnvSource", "collects_frames", "is_classic_control", "make_env", "registered_name"]
 
-AnyEnv: TypeAlias = gymnasium.Env[Any, Any]
 EnvSource: TypeAlias = str | EnvSpec | Callable[..., Any]
 
 
@@ -59,6 +59,32 @@ def is_classic_control(source: EnvSource) -> bool:
     spec = _registered(source) if isinstance(source, str) else source
     entry_point = spec.entry_point if isinstance(spec, EnvSpec) else None
     return isinstance(entry_point, str) and entry_point.startswith("gymnasium.envs.classic_control")
+
+
+def registered_name(source: EnvSource) -> str | None:
+    """The id of a registered environment, once its code is imported; None where it is not registered by this very id.
+
+    Raises:
+        ImportError: what the environment needs is not installed.
+    """
+    spec = _registered(source) if isinstance(source, str) else source
+    if not isinstance(spec, EnvSpec) or spec.entry_point is None:
+        return None
+    if isinstance(spec.entry_point, str):
+        load_env_creator(spec.entry_point)
+    return spec.id
+
+
+def collects_frames(env: AnyEnv) -> bool:
+    """Whether ``gymnasium.make`` keeps every frame for a ``_list`` render mode that the environment does not have.
+
+    It keeps them until they are rendered or the episode ends, and nothing bounds an episode.
+    """
+    while isinstance(env, gymnasium.Wrapper):
+        if isinstance(env, RenderCollection):
+            return True
+        env = env.env
+    return False
 
 
 def _registered(env_id: str) -> EnvSpec | None:
@@ -104,7 +130,7 @@ def _bridge(creator: Callable[..., Any]) -> Callable[..., AnyEnv]:
 def _call(creator: Callable[..., Any], kwargs: dict[str, Any]) -> AnyEnv:
     """Call a creator; a render mode it has no parameter for goes to the old-style environment it returns."""
     render_mode = kwargs.get("render_mode")
-    if render_mode is None or _takes(creator, "render_mode"):
+    if render_mode is None or keywords_of(creator, unknown=True).takes("render_mode"):
         return as_gymnasium(creator(**kwargs), render_mode)
     env = as_gymnasium(creator(**{name: value for name, value in kwargs.items() if name != "render_mode"}), render_mode)
     if not isinstance(env.unwrapped, LegacyEnv) and env.render_mode != render_mode:
@@ -114,13 +140,3 @@ def _call(creator: Callable[..., Any], kwargs: dict[str, Any]) -> AnyEnv:
             f"render_mode={render_mode!r} was asked for; give it that parameter and hand it to the environment"
         )
     return env
-
-
-def _takes(creator: Callable[..., Any], keyword: str) -> bool:
-    try:
-        parameters = inspect.signature(creator).parameters
-    except (TypeError, ValueError):  # written in C: only the call itself can tell
-        return True
-    return keyword in parameters or any(
-        parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters.values()
-    )

@@ -12,20 +12,42 @@ import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, cast, get_type_hints
 
+import msgspec
 from pydantic import BaseModel
 
 from openenv_gym.errors import EnvironmentExecutionError
-from openenv_gym.messages import JSONObject
-from openenv_gym.types import EnvironmentMetadata, State
-from openenv_gym_server.codec import Codec, Envelope, ModelCodec
-from openenv_gym_server.errors import encoding, fault, invalid_message, user_code
+from openenv_gym.messages import JSONObject, Outcome
+from openenv_gym.types import State
+from openenv_gym_server.codec import Codec, ModelCodec
+from openenv_gym_server.environment import default_metadata
+from openenv_gym_server.errors import (
+    encoding,
+    fault,
+    invalid_message,
+    raise_as_environments,
+    raise_as_unsendable,
+    user_code,
+)
 from openenv_gym_server.factories import is_async, overrides_twin
 from openenv_gym_server.plain import plain_json
 from openenv_gym_server.settings import Names
+from openenv_gym_server.signatures import keywords_of
 
-__all__ = ["HostedEnvironment", "Models"]
+__all__ = ["UNREACHABLE", "HostedEnvironment", "Models", "check_name"]
 
 WaitFor = Callable[[Awaitable[Any]], Any]
+
+UNREACHABLE = frozenset({
+    # What a session has messages for, and counts by.
+    "reset", "step", "close", "reset_async", "step_async", "close_async", "reset_wait", "step_wait",
+    # What reaches any other name, past the check of names.
+    "get_wrapper_attr", "set_wrapper_attr", "has_wrapper_attr", "get_attr", "set_attr", "env_method",
+    # What is another object with names of its own, or whose mere reading changes the environment.
+    "unwrapped", "env", "envs", "legacy_env", "remote_target", "codec", "np_random",
+    # What the server takes away from the environment to tell the client.
+    "take_notes",
+})  # fmt: skip
+"""Names that no client may call or read, whatever the operator allows."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -56,7 +78,7 @@ class HostedEnvironment:
     Attributes:
         env: the environment.
         codec: how its objects become JSON.
-        finite: whether nothing its codec gives can be a NaN or an infinity, so that no answer need be searched for one.
+        finite: whether its codec says that no answer need be searched for a NaN or an infinity.
         asynchronous: whether it has anything to await.
         steps: steps of the current episode.
         total_steps: steps since it was made.
@@ -73,14 +95,15 @@ class HostedEnvironment:
         self._noted: set[str] = set()
         self._reset = _Method(env, "reset")
         self._step = _Method(env, "step")
+        self._settled_kind: type[Any] | None = None
         own = getattr(env, "codec", None)
         is_codec = hasattr(own, "encode_observation")
         self.codec: Codec = cast("Codec", own) if is_codec else _model_codec(env, models)
-        self.finite = isinstance(self.codec, ModelCodec)
+        self.finite = bool(getattr(self.codec, "finite", False))
 
     # ------------------------------------------------------------------------------------------- an episode
 
-    def reset(self, keywords: JSONObject) -> Envelope:
+    def reset(self, keywords: JSONObject) -> Outcome:
         """Begin an episode with those of the keywords that reset takes.
 
         Raises:
@@ -92,25 +115,35 @@ class HostedEnvironment:
         episode_id = keywords.get("episode_id")
         self.episode_id = episode_id if isinstance(episode_id, str) else str(uuid.uuid4())
         self.steps = 0
-        return self._envelope(observation)
+        return self._outcome(observation)
 
-    def step(self, data: JSONObject, keywords: JSONObject | None = None) -> Envelope:
+    def step(self, data: JSONObject, keywords: JSONObject | None = None) -> Outcome:
         """Take the action in ``data``.
 
         Raises:
             InvalidActionError: the action is refused; the environment has not seen it.
             EnvironmentExecutionError: the environment raised, or its observation cannot be sent.
         """
-        with user_code:
-            action = self.codec.decode_action(data)
+        try:
+            action = self._decoded(data)
             if keywords:
                 observation = self._step.call(action, **self._accepted(self._step, keywords))
             else:
                 observation = self._step.call(action)
-            observation = self._settled(observation)
+            if type(observation) is not self._settled_kind:
+                observation = self._settled(observation)
+        except BaseException as error:  # noqa: BLE001 - an environment may raise anything; all of it is its own error
+            raise_as_environments(error)
         self.steps += 1
         self.total_steps += 1
-        return self._envelope(observation)
+        return self._outcome(observation)
+
+    def _decoded(self, data: JSONObject) -> object:
+        try:
+            return self.codec.decode_action(data)
+        except RecursionError as error:
+            message = "expected an action of fewer levels, got one nested too deeply to be read"
+            raise invalid_message(fault("recursion", ["data"], message, None)) from error
 
     def state(self) -> JSONObject:
         """The environment's own state; what it does not say, the server's count and name of the episode."""
@@ -128,15 +161,18 @@ class HostedEnvironment:
             return own | {name: counted[name] for name in untouched}
         return counted | own
 
-    def _envelope(self, observation: object) -> Envelope:
-        with _observation_encoding:
-            envelope = self.codec.encode_observation(observation)
-        if self._notes:
-            earlier = envelope.metadata.get("warnings")
-            notes = [*(earlier if isinstance(earlier, list) else []), *self._notes]
-            self._notes = []
-            return dataclasses.replace(envelope, metadata=envelope.metadata | {"warnings": cast("Any", notes)})
-        return envelope
+    def _outcome(self, observation: object) -> Outcome:
+        try:
+            outcome = self.codec.encode_observation(observation)
+        except BaseException as error:  # noqa: BLE001 - a codec may be an environment's own, and raise anything
+            raise_as_unsendable(error, "observation", advanced=True)
+        if not self._notes:
+            return outcome
+        metadata = outcome.metadata or {}
+        earlier = metadata.get("x-warnings")
+        notes = [*(earlier if isinstance(earlier, list) else []), *self._notes]
+        self._notes = []
+        return msgspec.structs.replace(outcome, metadata=metadata | {"x-warnings": notes})
 
     def _accepted(self, method: _Method, keywords: Mapping[str, Any]) -> dict[str, Any]:
         accepted = {}
@@ -156,18 +192,22 @@ class HostedEnvironment:
             self._notes.append(text)
 
     def _settled(self, value: Any) -> Any:
-        return self._wait_for(value) if inspect.isawaitable(value) else value
+        """The value, awaited where it can be; its kind is remembered, since an environment gives one kind as a rule."""
+        if inspect.isawaitable(value):
+            return self._wait_for(value)
+        # Whether a generator can be awaited is told by each one, not by its kind.
+        self._settled_kind = None if inspect.isgenerator(value) else type(value)
+        return value
 
     # ------------------------------------------------------------------------------------ what it is, and more
 
     def metadata(self) -> JSONObject:
         """The ``/metadata`` document."""
-        name = type(self.env).__name__
         with user_code:
             describe = getattr(self.env, "get_metadata", None)
             described = self._settled(describe()) if callable(describe) else None
         if described is None:
-            described = EnvironmentMetadata(name=name, description=f"{name} environment", version="1.0.0")
+            described = default_metadata(self.env)
         with encoding("metadata", advanced=False):
             return cast("JSONObject", plain_json(described))
 
@@ -215,13 +255,7 @@ class HostedEnvironment:
         Raises:
             InvalidActionError: the name is not allowed, or there is none.
         """
-        if name.startswith("_") or "." in name or (allowed != "all" and name not in allowed):
-            message = (
-                "names with a leading underscore or a dot are never reachable"
-                if name.startswith("_") or "." in name
-                else f"the server's setting remote_names does not have {name!r}; its operator can add it"
-            )
-            raise invalid_message(fault("not_allowed", ["data", "name"], message, name))
+        check_name(name, allowed)
         with user_code:
             target = getattr(self.env, "remote_target", self.env)
             found = getattr(target, name, _MISSING)
@@ -239,28 +273,39 @@ class HostedEnvironment:
 
 
 _MISSING = object()
-_observation_encoding = encoding("observation", advanced=True)
+
+
+def check_name(name: str, allowed: Names) -> None:
+    """Hold the name of a method or an attribute to what a client may reach.
+
+    Raises:
+        InvalidActionError: it is never reachable, or the operator does not allow it.
+    """
+    if name.startswith("_") or "." in name or name in UNREACHABLE:
+        message = (
+            f"{name[:100]!r} is never reachable: names with a leading underscore or a dot are not, nor those that "
+            "steer the session or reach past the environment's own face"
+        )
+    elif allowed != "all" and name not in allowed:
+        message = (
+            f"the server's setting remote_names does not have {name[:100]!r}; its operator can add it "
+            f"(--allow-remote {name[:100]})"
+        )
+    else:
+        return
+    raise invalid_message(fault("not_allowed", ["data", "name"], message, name))
 
 
 class _Method:
     """Reset or step of one environment: the asynchronous twin where the class has overridden it, and what it takes."""
 
-    __slots__ = ("_everything", "_names", "call", "name")
+    __slots__ = ("call", "name", "takes")
 
     def __init__(self, env: Any, name: str) -> None:
         self.name = name
         twin = f"{name}_async"
         self.call: Callable[..., Any] = getattr(env, twin if overrides_twin(env, twin) else name)
-        try:
-            parameters = inspect.signature(self.call).parameters.values()
-        except (TypeError, ValueError):  # a callable of a C extension says nothing of itself
-            parameters = {}.values()
-        kinds = (inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
-        self._names = frozenset(parameter.name for parameter in parameters if parameter.kind in kinds)
-        self._everything = any(parameter.kind is inspect.Parameter.VAR_KEYWORD for parameter in parameters)
-
-    def takes(self, keyword: str) -> bool:
-        return self._everything or keyword in self._names
+        self.takes = keywords_of(self.call).takes
 
 
 def _is_record(state: object) -> bool:

@@ -11,7 +11,6 @@ Source of the meaning of ``TimeLimit.truncated``: gym's own ``TimeLimit`` wrappe
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping
 from typing import Any, TypeAlias, cast
 
@@ -21,8 +20,18 @@ from gymnasium.envs.registration import EnvSpec
 
 from openenv_gym.errors import EnvironmentExecutionError
 from openenv_gym_server.legacy_spaces import modern_space
+from openenv_gym_server.signatures import keywords_of
 
-__all__ = ["LegacyEnv", "as_gymnasium", "looks_legacy", "modern_info", "modern_metadata", "modern_reset", "modern_step"]
+__all__ = [
+    "AnyEnv",
+    "LegacyEnv",
+    "as_gymnasium",
+    "looks_legacy",
+    "modern_info",
+    "modern_metadata",
+    "modern_reset",
+    "modern_step",
+]
 
 AnyEnv: TypeAlias = gymnasium.Env[Any, Any]
 StepTuple: TypeAlias = tuple[Any, Any, Any, Any, dict[str, Any]]
@@ -224,18 +233,16 @@ _ANY = "**"
 def _keywords(env: object, method: str) -> frozenset[str]:
     """The keywords a method takes; where a wrapper hands all of them on, those of the environment inside as well."""
     names: set[str] = set()
-    while True:
-        try:
-            parameters = inspect.signature(getattr(env, method)).parameters.values()
-        except (AttributeError, TypeError, ValueError):  # no such method, or one written in C
-            return frozenset(names)
-        names.update(parameter.name for parameter in parameters)
-        if all(parameter.kind is not inspect.Parameter.VAR_KEYWORD for parameter in parameters):
-            return frozenset(names)
+    while callable(call := getattr(env, method, None)):
+        keywords = keywords_of(call)
+        names |= keywords.names
+        if not keywords.any_other:
+            break
         inner = None if isinstance(env, type) else getattr(env, "env", None)
         if inner is None:
             return frozenset(names | {_ANY})
         env = inner
+    return frozenset(names)
 
 
 def modern_metadata(metadata: object) -> dict[str, Any]:

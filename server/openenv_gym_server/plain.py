@@ -10,7 +10,7 @@ from __future__ import annotations
 import base64
 import math
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
 from typing import Any
@@ -21,24 +21,41 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from openenv_gym.errors import ValueMappingError
 from openenv_gym.messages import JSON
+from openenv_gym.spaces.atoms import spell_float
 
 __all__ = ["plain_json", "plain_reward"]
 
 _AS_THEY_ARE = frozenset({str, bool, int, type(None)})
+_FLOAT = {float}
 
 
-def plain_json(value: object, path: str = "$") -> JSON:
+def plain_json(value: object) -> JSON:
     """The value in plain JSON.
 
     Raises:
         ValueMappingError: something in it has no JSON form; ``path`` says where.
     """
     try:
-        return _plain(value, path)
+        return _plain(value)
+    except _FaultError as fault:
+        path = "$" + "".join(reversed(fault.steps))
+        raise ValueMappingError(f"expected {fault.expected} at {path}, got {fault.got}", path=path) from fault.__cause__
     except RecursionError as error:
-        raise ValueMappingError(
-            f"expected a value of finite depth at {path}, got one nested too deeply", path=path
-        ) from error
+        raise ValueMappingError("expected a value of finite depth at $, got one nested too deeply", path="$") from error
+
+
+class _FaultError(Exception):
+    """What has no JSON form. Its path grows on the way out, so that values without fault cost no text."""
+
+    def __init__(self, expected: str, got: str) -> None:
+        super().__init__(expected, got)
+        self.expected = expected
+        self.got = got
+        self.steps: list[str] = []
+
+    def under(self, step: str) -> _FaultError:
+        self.steps.append(step)
+        return self
 
 
 def plain_reward(value: object) -> tuple[bool | int | float | None, str | None]:
@@ -54,45 +71,64 @@ def plain_reward(value: object) -> tuple[bool | int | float | None, str | None]:
     if isinstance(value, np.floating):
         value = float(value)
     if isinstance(value, float):
-        return (float(value), None) if math.isfinite(value) else (None, _name_of(value))
+        spelled = spell_float(float(value))
+        return (None, spelled) if isinstance(spelled, str) else (spelled, None)
     if value is None or isinstance(value, bool | int):
         return value, None
     raise ValueMappingError(f"expected a number or None as reward, got {_describe(value)}", path="$.reward")
 
 
-def _plain(value: Any, path: str) -> JSON:
+def _plain(value: Any) -> JSON:
     kind = type(value)
     if kind in _AS_THEY_ARE:
         return value  # type: ignore[no-any-return]
     if kind is float:
-        return value if math.isfinite(value) else _name_of(value)
+        return spell_float(value)
     if kind is dict:
-        return _object(value, path)
+        return _object(value)
     if kind is list or kind is tuple:
-        return [_plain(item, f"{path}[{index}]") for index, item in enumerate(value)]
-    return _uncommon(value, path)
+        return _items(value)
+    return _uncommon(value)
 
 
-def _uncommon(value: Any, path: str) -> JSON:
+def _uncommon(value: Any) -> JSON:
     """What is not a plain Python value already."""
     for kinds, convert in _CONVERSIONS:
         if isinstance(value, kinds):
-            return convert(value, path)
+            return convert(value)
     if is_dataclass(value) and not isinstance(value, type):
-        return {field.name: _plain(getattr(value, field.name), f"{path}.{field.name}") for field in fields(value)}
-    return _foreign(value, path)
+        return _object({field.name: getattr(value, field.name) for field in fields(value)})
+    return _foreign(value)
 
 
-def _object(value: Mapping[Any, Any], path: str) -> JSON:
-    result = {_key(key, path): _plain(item, f"{path}.{key}") for key, item in value.items()}
+def _items(values: Collection[Any]) -> JSON:
+    # A frame is long lists of integers, or of floats that are finite if their sum is: told without a look at each.
+    kinds = set(map(type, values))
+    if kinds <= _AS_THEY_ARE or (kinds == _FLOAT and math.isfinite(sum(values))):
+        return list(values)
+    items: list[JSON] = []
+    for value in values:
+        try:
+            items.append(_plain(value))
+        except _FaultError as fault:
+            raise fault.under(f"[{len(items)}]")  # noqa: B904 - the same fault, with more of its path
+    return items
+
+
+def _object(value: Mapping[Any, Any]) -> JSON:
+    result: dict[str, JSON] = {}
+    for key, item in value.items():
+        name = key if type(key) is str else _key(key)
+        try:
+            result[name] = _plain(item)
+        except _FaultError as fault:
+            raise fault.under(f".{key}")  # noqa: B904 - the same fault, with more of its path
     if len(result) != len(value):
-        raise ValueMappingError(
-            f"expected keys at {path} that differ as JSON strings, got {list(value)!r:.200}", path=path
-        )
+        raise _FaultError("keys that differ as JSON strings", f"{list(value)!r:.200}")
     return result
 
 
-def _key(key: object, path: str) -> str:
+def _key(key: object) -> str:
     if isinstance(key, Enum):
         key = key.value
     if isinstance(key, str):
@@ -103,41 +139,34 @@ def _key(key: object, path: str) -> str:
         return {None: "null", True: "true", False: "false"}[key]
     if isinstance(key, int | float):
         return str(key)
-    raise ValueMappingError(f"expected keys of strings or numbers at {path}, got {_describe(key)}", path=path)
+    raise _FaultError("keys of strings or numbers", _describe(key))
 
 
-def _array(value: np.ndarray[Any, Any] | np.generic, path: str) -> JSON:
+def _array(value: np.ndarray[Any, Any] | np.generic) -> JSON:
     kind = value.dtype.kind
     if kind in "biu":
         return value.tolist()  # type: ignore[no-any-return]
     if kind == "f":
         # A long double gives itself back from tolist(); the rest of JSON's readers have float64.
         numbers = value.astype(np.float64).tolist()
-        return numbers if np.isfinite(value).all() else _plain(numbers, path)
+        return numbers if np.isfinite(value).all() else _plain(numbers)
     if kind in "OSU":
-        return _plain(value.tolist(), path)
+        return _plain(value.tolist())
     if kind in "mM":
-        return _plain(value.astype(str).tolist(), path)
-    raise ValueMappingError(f"expected numbers or text at {path}, got an array of dtype {value.dtype}", path=path)
+        return _plain(value.astype(str).tolist())
+    raise _FaultError("numbers or text", f"an array of dtype {value.dtype}")
 
 
-def _foreign(value: Any, path: str) -> JSON:
+def _foreign(value: Any) -> JSON:
     """Tensors of other libraries, dates, paths, UUIDs, decimals and whatever else pydantic knows."""
     as_list = getattr(value, "tolist", None)
     if callable(as_list):
-        return _plain(as_list(), path)
+        return _plain(as_list())
     try:
-        return _plain(to_jsonable_python(value), path)
+        plain = to_jsonable_python(value)
     except (PydanticSerializationError, ValueError) as error:
-        raise ValueMappingError(
-            f"expected a value with a JSON form at {path}, got {_describe(value)}", path=path
-        ) from error
-
-
-def _name_of(value: float) -> str:
-    if math.isnan(value):
-        return "NaN"
-    return "Infinity" if value > 0 else "-Infinity"
+        raise _FaultError("a value with a JSON form", _describe(value)) from error
+    return _plain(plain)
 
 
 def _describe(value: object) -> str:
@@ -145,14 +174,14 @@ def _describe(value: object) -> str:
 
 
 # The order matters: an Enum may be a str, numpy's float64 is a float, its bool_ is no int.
-_CONVERSIONS: tuple[tuple[type | tuple[type, ...], Callable[[Any, str], JSON]], ...] = (
-    (Enum, lambda value, path: _plain(value.value, path)),
-    (str, lambda value, _: str.__str__(value)),
-    (int, lambda value, _: int(value)),
+_CONVERSIONS: tuple[tuple[type | tuple[type, ...], Callable[[Any], JSON]], ...] = (
+    (Enum, lambda value: _plain(value.value)),
+    (str, str.__str__),
+    (int, int),
     ((np.ndarray, np.generic), _array),
-    (float, lambda value, path: _plain(float(value), path)),
-    ((bytes, bytearray, memoryview), lambda value, _: base64.b64encode(value).decode("ascii")),
-    (BaseModel, lambda value, path: _object(value.model_dump(warnings=False), path)),
+    (float, lambda value: spell_float(float(value))),
+    ((bytes, bytearray, memoryview), lambda value: base64.b64encode(value).decode("ascii")),
+    (BaseModel, lambda value: _object(value.model_dump(warnings=False))),
     (Mapping, _object),
-    ((list, tuple, set, frozenset, deque), lambda value, path: _plain(list(value), path)),
+    ((list, tuple, set, frozenset, deque), _items),
 )

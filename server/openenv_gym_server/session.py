@@ -6,10 +6,11 @@ Not for who gets a session and when it ends (``sessions.py``).
 from __future__ import annotations
 
 import asyncio
+import threading
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, NamedTuple, TypeVar
 
 from openenv_gym.messages import Reset, State, Step
 from openenv_gym.types import SessionInfo
@@ -20,7 +21,7 @@ from openenv_gym_server.hosting import HostedEnvironment
 from openenv_gym_server.settings import ServerSettings
 from openenv_gym_server.worker import Worker
 
-__all__ = ["Session", "limited"]
+__all__ = ["Limit", "Session", "limited"]
 
 T = TypeVar("T")
 
@@ -29,6 +30,36 @@ INLINE_LIMIT_S = 0.005
 
 INLINE_MESSAGE_CHARACTERS = 65_536
 """Larger messages are read on the thread in any case."""
+
+
+class Limit(NamedTuple):
+    """How long something may take, in seconds (None: for ever), and what says so."""
+
+    seconds: float | None
+    source: str
+
+    @classmethod
+    def reset(cls, settings: ServerSettings) -> Limit:
+        """The operator's limit of a reset."""
+        return cls(settings.reset_timeout_s, "the server's setting reset_timeout_s")
+
+    @classmethod
+    def step(cls, settings: ServerSettings) -> Limit:
+        """The operator's limit of everything else."""
+        return cls(settings.step_timeout_s, "the server's setting step_timeout_s")
+
+    def __str__(self) -> str:
+        return f"{self.source}={self.seconds:g}"
+
+    def or_else(self, seconds: float, source: str) -> Limit:
+        """This limit, or another where it is none."""
+        return Limit(seconds, source) if self.seconds is None else self
+
+    def within(self, seconds: float | None, source: str) -> Limit:
+        """The lower of this limit and another."""
+        if seconds is None or (self.seconds is not None and self.seconds <= seconds):
+            return self
+        return Limit(seconds, source)
 
 
 class Session:
@@ -65,9 +96,11 @@ class Session:
         self._settings = settings
         self._active_at = time.monotonic()
         self._in_flight = 0
+        self._counting = threading.Lock()
         self._inline = False
         self._too_slow = False
-        self._timed = settings.reset_timeout_s is not None or settings.step_timeout_s is not None
+        self._reset_limit, self._step_limit = Limit.reset(settings), Limit.step(settings)
+        self._timed = self._reset_limit.seconds is not None or self._step_limit.seconds is not None
 
     def made(self) -> None:
         """The environment is there: decide where its steps run."""
@@ -113,19 +146,17 @@ class Session:
         Raises:
             SessionEndedError: the environment took longer than the operator allows.
         """
-        if self._inline or self._timed:
-            if len(text) <= INLINE_MESSAGE_CHARACTERS:
-                return await self._handle_small(text, terms)
-            return await self._limited(self._run(dispatch.respond, self._environment, text, terms), "step_timeout_s")
-        return await self._run(dispatch.respond, self._environment, text, terms)
+        if (self._inline or self._timed) and len(text) <= INLINE_MESSAGE_CHARACTERS:
+            return await self._handle_small(text, terms)
+        return await limited(self._run(dispatch.respond, self._environment, text, terms), self._step_limit)
 
-    async def run(self, job: Callable[[HostedEnvironment], T], limit: str = "step_timeout_s") -> T:
-        """What a job gives on the session's thread.
+    async def run(self, job: Callable[[HostedEnvironment], T], limit: Limit | None = None) -> T:
+        """What a job gives on the session's thread, within the limit of a step or the given one.
 
         Raises:
-            SessionEndedError: it took longer than the setting ``limit`` allows.
+            SessionEndedError: it took longer.
         """
-        return await self._limited(self._run(job, self._environment), limit)
+        return await limited(self._run(job, self._environment), limit or self._step_limit)
 
     async def _handle_small(self, text: str, terms: Terms) -> str | None:
         """Read the message here, then decide where and for how long it may run."""
@@ -140,34 +171,43 @@ class Session:
             return answer
         if isinstance(request, Reset):
             self._inline = self._inline and not self._too_slow
-        limit = "reset_timeout_s" if isinstance(request, Reset) else "step_timeout_s"
-        return await self._limited(self._run(dispatch.perform, self._environment, request, terms), limit)
+        limit = self._reset_limit if isinstance(request, Reset) else self._step_limit
+        return await limited(self._run(dispatch.perform, self._environment, request, terms), limit)
 
-    async def _run(self, job: Callable[..., T], *args: Any) -> T:
-        self._in_flight += 1
+    def _run(self, job: Callable[..., T], *args: Any) -> Awaitable[T]:
+        """Put a job on the thread; it is in flight from now until it is done, awaited or not."""
+        with self._counting:
+            self._in_flight += 1
         try:
-            return await self.worker.run(job, *args)
+            return self.worker.run(self._counted, job, *args)
+        except SessionEndedError:
+            self._landed()
+            raise
+
+    def _counted(self, job: Callable[..., T], *args: Any) -> T:
+        try:
+            return job(*args)
         finally:
+            self._landed()
+
+    def _landed(self) -> None:
+        with self._counting:
             self._in_flight -= 1
-            self._active_at = time.monotonic()
-
-    async def _limited(self, work: Awaitable[T], limit: str) -> T:
-        return await limited(work, self._settings, limit)
+        self._active_at = time.monotonic()
 
 
-async def limited(work: Awaitable[T], settings: ServerSettings, limit: str) -> T:
-    """What the work gives within the setting ``limit``.
+_TOO_LONG = "the environment took longer than {} allows; its session has ended"
+
+
+async def limited(work: Awaitable[T], limit: Limit, complaint: str = _TOO_LONG) -> T:
+    """What the work gives within the limit.
 
     Raises:
-        SessionEndedError: it took longer.
+        SessionEndedError: it took longer; the complaint says so, with the limit in its place.
     """
-    seconds = getattr(settings, limit)
-    if seconds is None:
+    if limit.seconds is None:
         return await work
     try:
-        return await asyncio.wait_for(work, seconds)
+        return await asyncio.wait_for(work, limit.seconds)
     except TimeoutError as error:
-        raise SessionEndedError(
-            f"the environment took longer than the server's setting {limit}={seconds:g} allows; its session has ended",
-            code="SESSION_ERROR",
-        ) from error
+        raise SessionEndedError(complaint.format(limit), code="SESSION_ERROR") from error

@@ -21,14 +21,17 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Literal, TypeVar
 
-from openenv_gym.errors import EnvironmentFactoryError, OpenEnvGymError
-from openenv_gym.messages import OpenSettings
-from openenv_gym_server.errors import SessionNotFoundError, at_capacity, factory_calls
+from openenv_gym.errors import OpenEnvGymError
+from openenv_gym.messages import JSON, OpenSettings
+from openenv_gym_server import dispatch
+from openenv_gym_server.errors import SessionEndedError, SessionNotFoundError, at_capacity, factory_calls
 from openenv_gym_server.factories import EnvironmentFactory
 from openenv_gym_server.hosting import HostedEnvironment, Models
-from openenv_gym_server.session import Session, limited
+from openenv_gym_server.session import Limit, Session, limited
 from openenv_gym_server.settings import DEFAULT_CAPACITY, DEFAULT_KEPT_SESSION_TIMEOUT_S, ServerSettings
+from openenv_gym_server.slots import Place, Slots
 from openenv_gym_server.worker import Worker
+from openenv_gym_server.workers import Workers
 
 __all__ = ["Sessions"]
 
@@ -36,6 +39,18 @@ T = TypeVar("T")
 
 MAX_BORROWED = 32
 """Environments that live for one HTTP request each, at a time; further requests wait."""
+
+MAX_ASKED = 4
+"""The same for questions about the environment, so that resets do not keep them waiting."""
+
+MAX_ABANDONED = 96
+"""Threads of requests that took too long and go on all the same; above, such a request keeps its place."""
+
+DEFAULT_REQUEST_TIMEOUT_S = 60.0
+"""Limit of an HTTP request with an environment of its own, the making of it included, where no setting is one."""
+
+DEFAULT_QUESTION_TIMEOUT_S = 300.0
+"""The same for a question about the environment, which some take minutes to be made for."""
 
 logger = logging.getLogger("openenv_gym_server")
 
@@ -55,24 +70,19 @@ class Sessions:
         self._models = models
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
-        self._shared: Worker | None = None
-        self._workers: set[Worker] = set()
-        self._borrowed = asyncio.Semaphore(MAX_BORROWED)
+        self._workers = Workers(factory)
+        self._borrowed = Slots(MAX_BORROWED)
+        self._asked = Slots(MAX_ASKED)
+        self._abandoned = Slots(MAX_ABANDONED)
         self._reaper: asyncio.Task[None] | None = None
-        self._learned: bool | None = factory.declares("SUPPORTS_CONCURRENT_SESSIONS")
 
     def __len__(self) -> int:
         return len(self._sessions)
 
     @property
-    def supports_concurrency(self) -> bool:
-        """Whether the environments are known not to disturb one another; a function is asked for one to tell."""
-        if self._learned is None:
-            try:
-                self._learned = self.factory.probe("SUPPORTS_CONCURRENT_SESSIONS")
-            except EnvironmentFactoryError:
-                return False
-        return self._learned
+    def supports_concurrency(self) -> bool | None:
+        """Whether the environments are known not to disturb one another; None where none can be made to tell."""
+        return self._workers.ask()
 
     @property
     def limit(self) -> int:
@@ -81,10 +91,10 @@ class Sessions:
         if self.factory.instance is not None:
             return 1
         if configured == "unlimited":
-            return sys.maxsize if self._learned else 1
+            return sys.maxsize if self._workers.concurrent else 1
         if configured is not None:
             return configured
-        return DEFAULT_CAPACITY if self._learned else 1
+        return DEFAULT_CAPACITY if self._workers.concurrent else 1
 
     def capacity(self) -> dict[str, int | None]:
         """How full the server is; ``max_sessions`` is None where there is no limit."""
@@ -131,7 +141,11 @@ class Sessions:
             if session.ending is not None:
                 return session.gone
             session.ending = reason
-        session.worker.submit(self._finish, session)
+        try:
+            session.worker.submit(self._finish, session)
+        except SessionEndedError:
+            # Its thread was stopped with the server, so nothing of it can be closed any more.
+            self._forget(session)
         return session.gone
 
     async def end(self, session: Session, reason: str) -> None:
@@ -139,34 +153,57 @@ class Sessions:
         gone = asyncio.wrap_future(self.begin_end(session, reason))
         await asyncio.wait([gone], timeout=self.settings.close_timeout_s)
 
-    async def borrow(
-        self, job: Callable[[HostedEnvironment], T], *, limit: str = "reset_timeout_s", reads_only: bool = False
-    ) -> T:
+    async def borrow(self, job: Callable[[HostedEnvironment], T], limit: Limit) -> T:
         """What the job gives on an environment made for it alone; it is not counted as a session.
 
-        A lent instance is one session's at a time, so there the job is a short session, unless it only reads.
+        A lent instance is one session's at a time, so there the job is a short session.
 
         Args:
             job: what to do with the environment.
-            limit: the setting that limits its time.
-            reads_only: whether a lent instance may be in use by a session meanwhile.
+            limit: the time it may take; how long it waits for its turn beforehand is limited alike.
 
         Raises:
             EnvironmentFactoryError: the environment could not be made.
             CapacityError: the lent instance is in use.
+            SessionEndedError: it took longer.
         """
-        if self.factory.instance is not None and not reads_only:
-            session = await self.open("socket")
-            try:
-                return await session.run(job, limit)
-            finally:
-                await self.end(session, "its request was answered")
-        async with self._borrowed:
-            worker = self._worker("openenv-request")
-            try:
-                return await limited(worker.run(self._once, worker, job), self.settings, limit)
-            finally:
-                self._release(worker)
+        limit = limit.or_else(DEFAULT_REQUEST_TIMEOUT_S, _DEFAULT)
+        if self.factory.instance is None:
+            return await self._lend(job, limit, self._borrowed)
+        session = await self.open("socket")
+        try:
+            return await session.run(job, limit)
+        finally:
+            await self.end(session, "its request was answered")
+
+    async def ask(self, question: Callable[[HostedEnvironment], T]) -> T:
+        """What a question gives that changes nothing outside the environment made for it; a lent one answers in use.
+
+        Raises:
+            EnvironmentFactoryError: the environment could not be made.
+            SessionEndedError: it took longer than ``reset_timeout_s``.
+        """
+        limit = Limit.reset(self.settings)
+        return await self._lend(question, limit.or_else(DEFAULT_QUESTION_TIMEOUT_S, _DEFAULT), self._asked)
+
+    async def _lend(self, job: Callable[[HostedEnvironment], T], limit: Limit, slots: Slots) -> T:
+        busy = "the server was busy with other requests for longer than {} allows"
+        await limited(slots.acquire(), limit, busy)
+        try:
+            while (worker := self._workers.take("openenv-request")) is None:
+                await limited(self._workers.settled(), limit, busy)
+            work = worker.submit(self._once, worker, job)
+        except BaseException:
+            slots.release()
+            raise
+        place = Place(slots, self._abandoned)
+        work.add_done_callback(lambda _: self._workers.release(worker))
+        work.add_done_callback(lambda _: place.give_back())
+        try:
+            return await limited(asyncio.wrap_future(work), limit)
+        except SessionEndedError:
+            place.abandon()
+            raise
 
     async def shutdown(self) -> None:
         """End every session, within ``shutdown_timeout_s``."""
@@ -178,29 +215,23 @@ class Sessions:
         deadline = time.monotonic() + self.settings.shutdown_timeout_s
         if gone:
             await asyncio.wait([asyncio.wrap_future(one) for one in gone], timeout=self.settings.shutdown_timeout_s)
-        if self._shared is not None:
-            self._shared.stop()
-            self._shared = None
-        loop = asyncio.get_running_loop()
-        for worker in list(self._workers):
-            remaining = max(0.05, deadline - time.monotonic())
-            if worker.join(0) or await loop.run_in_executor(None, worker.join, remaining):
-                self._workers.discard(worker)
-        if self._workers:
-            logger.warning("%d environments were still busy when the server stopped", len(self._workers))
+        self._workers.stop()
+        busy = await self._workers.join(deadline)
+        if busy:
+            logger.warning("%d environments were still busy when the server stopped", busy)
 
     async def _admit(self, kind: Literal["socket", "kept"]) -> Session:
         deadline = time.monotonic() + self.settings.close_timeout_s
         while True:
             with self._lock:
                 active, limit = len(self._sessions), self.limit
-                if active < limit:
-                    session_id = str(uuid.uuid4())
-                    worker = self._worker(f"openenv-session-{session_id[:8]}")
-                    session = Session(session_id, kind, worker, self.settings)
-                    self._sessions[session_id] = session
-                    return session
+                session = self._begin(kind) if active < limit else None
                 leaving = [session.gone for session in self._sessions.values() if session.ending is not None]
+            if session is not None:
+                return session
+            if active < limit:
+                await self._workers.settled()
+                continue
             remaining = deadline - time.monotonic()
             if not leaving or remaining <= 0:
                 raise at_capacity(active, limit, self._advice())
@@ -208,15 +239,25 @@ class Sessions:
             ended = [asyncio.wrap_future(gone) for gone in leaving]
             await asyncio.wait(ended, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
 
+    def _begin(self, kind: Literal["socket", "kept"]) -> Session | None:
+        session_id = str(uuid.uuid4())
+        worker = self._workers.take(f"openenv-session-{session_id[:8]}")
+        if worker is None:
+            return None
+        session = Session(session_id, kind, worker, self.settings)
+        self._sessions[session_id] = session
+        return session
+
     def _advice(self) -> str:
         if self.factory.instance is not None:
             return "The server was given one environment instance; give it the class to serve more sessions."
-        if self.settings.max_concurrent_envs is None and not self._learned:
+        if self.settings.max_concurrent_envs in {None, "unlimited"} and not self._workers.concurrent:
             return (
-                "The environment does not declare SUPPORTS_CONCURRENT_SESSIONS; where its instances do not disturb one "
-                "another, declare it and set max_concurrent_envs."
+                f"{self.factory.name} does not declare SUPPORTS_CONCURRENT_SESSIONS, so its instances may disturb one "
+                "another and there is one at a time, whatever max_concurrent_envs is. Close the other session first; "
+                "or, where they do not disturb one another, set SUPPORTS_CONCURRENT_SESSIONS = True on its class."
             )
-        return "The server's setting is max_concurrent_envs."
+        return "The server's setting is max_concurrent_envs (--max-concurrent-envs)."
 
     # ------------------------------------------------------------------------------------ kept over HTTP
 
@@ -258,14 +299,17 @@ class Sessions:
         session.hosted = self._hosted(session.worker, opening)
 
     def _hosted(self, worker: Worker, opening: OpenSettings) -> HostedEnvironment:
-        env = self.factory.make(opening.env_kwargs, self.settings.allowed_env_kwargs, opening.render_mode)
+        try:
+            env = self.factory.make(
+                opening.env_kwargs, self.settings.allowed_env_kwargs, opening.render_mode, _exact_keyword
+            )
+        except BaseException:
+            self._workers.told(None)
+            raise
+        self._workers.told(env)
         with factory_calls(self.factory.name):
             hosted = HostedEnvironment(env, self._models, worker.wait_for)
-        if self._learned is None:
-            self._learned = bool(getattr(env, "SUPPORTS_CONCURRENT_SESSIONS", False))
-        if self._shared is None and getattr(env, "REQUIRES_SINGLE_THREAD_EXECUTOR", False):
-            self._shared = worker
-        if not hosted.asynchronous and worker is not self._shared:
+        if not hosted.asynchronous and not self._workers.is_shared(worker):
             worker.drop_loop()
         return hosted
 
@@ -280,25 +324,13 @@ class Sessions:
     def _finish(self, session: Session) -> None:
         if session.hosted is not None and self.factory.instance is None:
             _close(session.hosted)
+        self._forget(session)
+
+    def _forget(self, session: Session) -> None:
         with self._lock:
             self._sessions.pop(session.id, None)
-        self._release(session.worker)
+        self._workers.release(session.worker)
         session.gone.set_result(None)
-
-    def _worker(self, name: str) -> Worker:
-        if self._shared is not None:
-            return self._shared
-        worker = Worker(name, may_be_async=self.factory.may_be_async)
-        if self.factory.instance is not None or self.factory.declares("REQUIRES_SINGLE_THREAD_EXECUTOR"):
-            self._shared = worker
-        if len(self._workers) > 2 * len(self._sessions) + 16:
-            self._workers = {known for known in self._workers if not known.join(0)}
-        self._workers.add(worker)
-        return worker
-
-    def _release(self, worker: Worker) -> None:
-        if worker is not self._shared:
-            worker.stop()
 
     # --------------------------------------------------------------------------------------------- reaper
 
@@ -330,6 +362,13 @@ class Sessions:
                     # A peer that reads nothing must not keep the others' sessions from ending.
                     with contextlib.suppress(TimeoutError):
                         await asyncio.wait_for(session.farewell(reason), self.settings.close_timeout_s)
+
+
+_DEFAULT = "the server's default for requests without a session (settings reset_timeout_s, step_timeout_s)"
+
+
+def _exact_keyword(name: str, value: JSON) -> object:
+    return dispatch.exact(value, "data", "env_kwargs", name)
 
 
 def _close(hosted: HostedEnvironment) -> None:

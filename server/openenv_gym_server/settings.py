@@ -7,14 +7,19 @@ from __future__ import annotations
 
 import math
 import os
+import re
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeAlias
 
 from openenv_gym.errors import SettingsError
+from openenv_gym.types import ServerMode
+from openenv_gym_server.addresses import canonical_host, canonical_origin
 
 __all__ = [
     "DEFAULT_CAPACITY",
     "DEFAULT_KEPT_SESSION_TIMEOUT_S",
+    "DEFAULT_MESSAGE_SIZE_MB",
     "Names",
     "ServerSettings",
     "uvicorn_options",
@@ -22,6 +27,9 @@ __all__ = [
 
 DEFAULT_CAPACITY = 64
 """Sessions at a time for environments that declare ``SUPPORTS_CONCURRENT_SESSIONS``; one for all others."""
+
+DEFAULT_MESSAGE_SIZE_MB = 16.0
+"""The limit of one inbound message or request body, which is the reference's too."""
 
 DEFAULT_KEPT_SESSION_TIMEOUT_S = 3600.0
 """How long a session kept over HTTP may be idle, where nothing else is set."""
@@ -32,7 +40,7 @@ Names: TypeAlias = frozenset[str] | Literal["all"]
 
 def _names_from(variable: str) -> Names:
     """The comma-separated names of an environment variable; ``*`` is every one."""
-    entries = frozenset(entry.strip().lower() for entry in os.environ.get(variable, "").split(",") if entry.strip())
+    entries = frozenset(entry.strip() for entry in os.environ.get(variable, "").split(",") if entry.strip())
     return "all" if "*" in entries else entries
 
 
@@ -45,7 +53,7 @@ def _allowed_hosts() -> Names:
 
 
 def _mode() -> str:
-    return os.environ.get("OPENENV_MODE", "simulation")
+    return os.environ.get("OPENENV_MODE", ServerMode.SIMULATION)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,22 +65,30 @@ class ServerSettings:
             else simulation. In production no transport has reset, step and state.
         max_concurrent_envs: sessions at a time; None is one for environments that do not declare
             ``SUPPORTS_CONCURRENT_SESSIONS`` and ``DEFAULT_CAPACITY`` for those that do; ``"unlimited"`` is as many as
-            come for those that do, and one for the others.
+            come for those that do, and one for the others, whose instances may disturb one another.
         session_timeout_s: seconds after which an idle session is ended, one with an open socket included. None:
             sessions kept over HTTP end after ``DEFAULT_KEPT_SESSION_TIMEOUT_S``, sockets live as long as their peer
             answers pings.
         reset_timeout_s: seconds a reset may take before the session is ended; None is no limit.
         step_timeout_s: the same for every other request.
+        open_timeout_s: seconds a socket under the subprotocol may wait with its ``x-open``; None is no limit. Such a
+            socket has no environment yet and takes no slot.
         close_timeout_s: seconds to wait for an environment's ``close()`` before the peer is answered; and for slots
             that are being freed before a new session is refused.
         shutdown_timeout_s: seconds the server waits for all environments to close when it stops.
-        max_message_size_mb: limit of one inbound message or request body, in MiB.
+        max_message_size_mb: limit of one inbound message or request body, in MiB of UTF-8 text. Reading JSON takes a
+            multiple of it, up to some 20 times for a message of nothing but brackets.
         allowed_env_kwargs: keywords a client may give to the environment's factory.
-        remote_names: methods and attributes a client may call and read; names with a leading underscore never.
+        remote_names: methods and attributes a client may call and read; those that steer a session or reach past the
+            environment's own face (``hosting.UNREACHABLE``), and names with a leading underscore, never.
+        token: what every request and handshake must carry as ``Authorization: Bearer <token>``; None asks for nothing.
+        share_tracebacks: whether a client is sent the traceback of what the environment raised, source lines included;
+            the server's log has it in any case.
         allowed_origins: web origins (``https://host[:port]``) that may use the server from a browser, besides the
             server's own; default from ``OPENENV_ALLOWED_ORIGINS`` (comma-separated, ``*`` for all).
-        allowed_hosts: Host names that are served on a loopback address, besides the loopback names; default from
-            ``OPENENV_ALLOWED_HOSTS``.
+        allowed_hosts: Host names, each with or without a port, that are served on a loopback address besides the
+            loopback names, and whose own pages may use the server from a browser without TLS (addresses and names
+            without a dot always may); default from ``OPENENV_ALLOWED_HOSTS``.
 
     Raises:
         SettingsError: ``setting`` names the one that cannot be.
@@ -87,29 +103,36 @@ class ServerSettings:
     session_timeout_s: float | None = None
     reset_timeout_s: float | None = None
     step_timeout_s: float | None = None
+    open_timeout_s: float | None = 30.0
     close_timeout_s: float = 5.0
     shutdown_timeout_s: float = 10.0
-    max_message_size_mb: float = 100.0
+    max_message_size_mb: float = DEFAULT_MESSAGE_SIZE_MB
     allowed_env_kwargs: Names = frozenset()
     remote_names: Names = frozenset()
+    token: str | None = field(default=None, repr=False)
+    share_tracebacks: bool = False
     allowed_origins: Names = field(default_factory=_allowed_origins)
     allowed_hosts: Names = field(default_factory=_allowed_hosts)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mode", _valid_mode(self.mode))
         _check_capacity(self.max_concurrent_envs)
-        for name in ("session_timeout_s", "reset_timeout_s", "step_timeout_s"):
+        for name in ("session_timeout_s", "reset_timeout_s", "step_timeout_s", "open_timeout_s"):
             if getattr(self, name) is not None:
                 _check_positive(name, getattr(self, name))
         for name in ("close_timeout_s", "shutdown_timeout_s", "max_message_size_mb"):
             _check_positive(name, getattr(self, name))
-        for name in ("allowed_env_kwargs", "remote_names", "allowed_origins", "allowed_hosts"):
-            object.__setattr__(self, name, _valid_names(name, getattr(self, name)))
+        _check_token(self.token)
+        if not isinstance(self.share_tracebacks, bool):
+            message = f"expected share_tracebacks to be True or False, got {self.share_tracebacks!r}"
+            raise SettingsError(message, setting="share_tracebacks")
+        for name, canonical in _NAMES.items():
+            object.__setattr__(self, name, _valid_names(name, getattr(self, name), canonical))
 
     @property
     def production(self) -> bool:
         """Whether reset, step and state are closed."""
-        return self.mode == "production"
+        return self.mode == ServerMode.PRODUCTION
 
     @property
     def max_message_bytes(self) -> int:
@@ -130,12 +153,12 @@ def uvicorn_options(settings: ServerSettings) -> dict[str, Any]:
 
 
 def _valid_mode(mode: object) -> str:
-    name = str(getattr(mode, "value", mode)).strip().lower()
-    if name not in {"simulation", "production"}:
+    try:
+        return ServerMode(str(getattr(mode, "value", mode)).strip().lower()).value
+    except ValueError:
         raise SettingsError(
             f'expected mode "simulation" or "production", got {mode!r}; set mode= or OPENENV_MODE', setting="mode"
-        )
-    return name
+        ) from None
 
 
 def _check_capacity(capacity: object) -> None:
@@ -153,9 +176,31 @@ def _check_positive(name: str, value: object) -> None:
         raise SettingsError(f"expected {name} to be a positive number, got {value!r}", setting=name)
 
 
-def _valid_names(setting: str, names: object) -> Names:
+def _check_token(token: object) -> None:
+    if token is None:
+        return
+    if not isinstance(token, str) or not _TOKEN.fullmatch(token):
+        raise SettingsError(
+            "expected token to be a string of letters, digits and -._~+/ (RFC 6750), got something else, which is not "
+            "repeated here; secrets.token_urlsafe() makes one",
+            setting="token",
+        )
+
+
+_TOKEN = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
+
+_NAMES: dict[str, Callable[[str], str]] = {
+    "allowed_env_kwargs": str,
+    "remote_names": str,
+    "allowed_origins": canonical_origin,
+    "allowed_hosts": canonical_host,
+}
+"""The settings that are sets of names, each with the form in which its names are compared."""
+
+
+def _valid_names(setting: str, names: object, canonical: Callable[[str], str]) -> Names:
     if names == "all":
         return "all"
     if isinstance(names, str) or not isinstance(names, set | frozenset | list | tuple):
         raise SettingsError(f'expected {setting} to be a set of names or "all", got {names!r}', setting=setting)
-    return frozenset(str(name) for name in names)
+    return frozenset(canonical(str(name)) for name in names)

@@ -7,19 +7,20 @@ whole 5-tuple in its metadata. Each value has the JSON form of its Space. Not fo
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import gymnasium
 
 from openenv_gym.errors import InvalidActionError, ValueMappingError
 from openenv_gym.info import encode_info
-from openenv_gym.messages import JSON, JSONObject
+from openenv_gym.messages import JSON, JSONObject, Outcome
 from openenv_gym.spaces import codec_for, schema_from_space
-from openenv_gym_server.codec import Envelope
+from openenv_gym.spaces.atoms import spell_float
 from openenv_gym_server.errors import MAX_FAULTS, fault, invalid_message
 
 __all__ = ["GymObservation", "SpaceCodec"]
@@ -72,6 +73,8 @@ class SpaceCodec:
         {'obs': [0.0, 0.5]}
     """
 
+    finite: ClassVar[bool] = True
+
     def __init__(
         self, action_space: gymnasium.Space[Any], observation_space: gymnasium.Space[Any], env_id: str
     ) -> None:
@@ -104,8 +107,8 @@ class SpaceCodec:
         except ValueMappingError as error:
             raise _invalid_action(data["action"], error) from error
 
-    def encode_observation(self, observation: object) -> Envelope:
-        """The envelope of a :class:`GymObservation`.
+    def encode_observation(self, observation: object) -> Outcome:
+        """The outcome of a :class:`GymObservation`.
 
         Raises:
             ValueMappingError: the observation does not fit its Space; ``path`` says where.
@@ -121,15 +124,15 @@ class SpaceCodec:
             metadata["info"] = {}
         reward = observation.reward
         if reward is not None and not math.isfinite(reward):
-            metadata["reward"] = "NaN" if math.isnan(reward) else "Infinity" if reward > 0 else "-Infinity"
+            metadata["reward"] = spell_float(reward)
             reward = None
         value = self._encode(observation.obs, "$.obs")
         warnings = observation.warnings
         if observation.early and not self._dtype_noted:
             warnings += self._dtype_note(observation.obs)
         if warnings:
-            metadata["warnings"] = list(warnings)
-        return Envelope(observation={"obs": value}, reward=reward, done=terminated or truncated, metadata=metadata)
+            metadata["x-warnings"] = list(warnings)
+        return Outcome(observation={"obs": value}, reward=reward, done=terminated or truncated, metadata=metadata)
 
     def encode_state(self, state: object) -> JSONObject:
         """The state as it is: :class:`GymEnvironment` keeps it as a JSON object."""
@@ -177,7 +180,7 @@ def _state_schema(env_id: str) -> JSONObject:
 
 def _check_fields(data: JSONObject) -> None:
     faults = [] if "action" in data else [fault("missing", ["action"], "Field required", data)]
-    for name, value in data.items():
+    for name, value in itertools.islice(data.items(), MAX_FAULTS):
         if name == "metadata" and not isinstance(value, dict):
             faults.append(fault("dict_type", [name], "Input should be a valid dictionary", value))
         elif name not in {"action", "metadata"}:

@@ -17,6 +17,8 @@ from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
+from openenv_gym_server.errors import SessionEndedError
+
 __all__ = ["Worker"]
 
 T = TypeVar("T")
@@ -48,15 +50,23 @@ class Worker:
         self._jobs: queue.SimpleQueue[Job | None] = queue.SimpleQueue()
         self._loop: asyncio.AbstractEventLoop | None = asyncio.new_event_loop() if may_be_async else None
         self._arrived = asyncio.Event()
-        self._waiter: asyncio.Task[Job | None] | None = None
+        self._stopping = False
+        self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
         self._thread.start()
 
     # ---------------------------------------------------------------------------------- from other threads
 
     def submit(self, job: Callable[..., T], *args: Any) -> Future[T]:
-        """Run ``job(*args)`` on the thread; the future has what it returned or raised, ``BaseException`` included."""
+        """Run ``job(*args)`` on the thread; the future has what it returned or raised, ``BaseException`` included.
+
+        The future cannot be cancelled: its end is the job's.
+
+        Raises:
+            SessionEndedError: the worker was stopped.
+        """
         future: Future[T] = Future()
+        future.set_running_or_notify_cancel()
 
         def run() -> None:
             try:
@@ -70,7 +80,11 @@ class Worker:
         return future
 
     def run(self, job: Callable[..., T], *args: Any) -> Awaitable[T]:
-        """Run ``job(*args)`` on the thread and await it on the running loop; cancelling does not stop the job."""
+        """Run ``job(*args)`` on the thread and await it on the running loop; cancelling does not stop the job.
+
+        Raises:
+            SessionEndedError: the worker was stopped, and would never run it.
+        """
         caller = asyncio.get_running_loop()
         future: asyncio.Future[T] = caller.create_future()
 
@@ -88,8 +102,12 @@ class Worker:
         return future
 
     def stop(self) -> None:
-        """Let the thread end after the jobs it has."""
-        self._put(None)
+        """Let the thread end after the jobs it has; again is harmless."""
+        with self._lock:
+            stopped, self._stopping = self._stopping, True
+            if not stopped:
+                self._jobs.put(None)
+        self._wake()
 
     def join(self, timeout_s: float) -> bool:
         """Wait for the thread to end; False if it has not. The worker's own thread does not wait for itself."""
@@ -97,8 +115,16 @@ class Worker:
             self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
-    def _put(self, job: Job | None) -> None:
-        self._jobs.put(job)
+    def _put(self, job: Job) -> None:
+        with self._lock:  # so that no job comes after the one that ends the thread
+            if self._stopping:
+                raise SessionEndedError(
+                    "the environment's thread has ended, and its session with it", code="SESSION_ERROR"
+                )
+            self._jobs.put(job)
+        self._wake()
+
+    def _wake(self) -> None:
         loop = self._loop
         if loop is not None:
             with contextlib.suppress(RuntimeError):  # the loop was dropped meanwhile; the queue alone wakes the thread
@@ -108,11 +134,15 @@ class Worker:
 
     def wait_for(self, coroutine: Awaitable[T]) -> T:
         """What the awaitable gives; for a job that met one."""
-        if self._loop is None:
-            # Only an environment that looked synchronous and returned an awaitable after all comes here.
+        if self._loop is None or self._loop.is_closed():
+            # Only an environment that looked synchronous and returned an awaitable after all comes here, or one that
+            # closed the loop.
+            self._arrived = asyncio.Event()  # the other belongs to a loop that was closed
             self._loop = asyncio.new_event_loop()
             asyncio.set_event_loop(self._loop)
-        return self._loop.run_until_complete(coroutine)
+        task = asyncio.ensure_future(coroutine, loop=self._loop)
+        _run_until_done(self._loop, task)
+        return task.result()
 
     def drop_loop(self) -> None:
         """Give up the event loop; for a job that knows that its environment is synchronous."""
@@ -131,18 +161,13 @@ class Worker:
             self.drop_loop()
 
     def _next(self) -> Job | None:
-        if self._loop is None:
-            return self._jobs.get()
-        if self._waiter is None:
-            self._waiter = self._loop.create_task(self._await_job())
-        try:
-            job = self._loop.run_until_complete(self._waiter)
-        except (SystemExit, KeyboardInterrupt):
-            # asyncio lets these two out of the loop, whichever task raised them; the waiter itself goes on waiting.
-            logger.warning("an environment's background task raised", exc_info=True)
-            return _nothing
-        self._waiter = None
-        return job
+        while self._loop is not None and not self._loop.is_closed():
+            waiter = self._loop.create_task(self._await_job())
+            _run_until_done(self._loop, waiter)
+            # An environment that cancels all tasks of its loop cancels this one too; no job is lost with it.
+            if waiter.done() and not waiter.cancelled():
+                return waiter.result()
+        return self._jobs.get()
 
     async def _await_job(self) -> Job | None:
         while True:
@@ -153,8 +178,16 @@ class Worker:
                 self._arrived.clear()
 
 
-def _nothing() -> None:
-    """The job of a thread that was woken without one."""
+def _run_until_done(loop: asyncio.AbstractEventLoop, task: asyncio.Future[Any]) -> None:
+    """Run the loop until the task has ended, whatever an environment's other tasks do; or until the loop is closed."""
+    while not (task.done() or loop.is_closed()):
+        try:
+            loop.run_until_complete(task)
+        except BaseException as error:
+            # The task's own exception stays in it. Another task's SystemExit or KeyboardInterrupt is let out of the
+            # loop by asyncio; a RuntimeError says that something stopped the loop. The task itself goes on.
+            if not task.done() and not isinstance(error, RuntimeError):
+                logger.warning("an environment's background task raised", exc_info=True)
 
 
 def _set_result(future: asyncio.Future[T], value: T) -> None:
@@ -169,6 +202,8 @@ def _set_exception(future: asyncio.Future[Any], error: BaseException) -> None:
 
 def _close(loop: asyncio.AbstractEventLoop) -> None:
     """End what still runs on the loop, then the loop."""
+    if loop.is_closed():
+        return
     try:
         tasks = asyncio.all_tasks(loop)
         for task in tasks:

@@ -47,7 +47,7 @@ class InProcessEnv:
         data: Any = decode_json(encode_json(message))
         metadata: Mapping[str, Any] = data["metadata"]
         assert data["done"] is (metadata["terminated"] or metadata["truncated"])
-        self.warnings += metadata.get("warnings", [])
+        self.warnings += metadata.get("x-warnings", [])
         assert data["observation"].keys() == {"obs"}
         return (
             float(metadata.get("reward", data["reward"]))

@@ -1,9 +1,9 @@
 """``RemoteEnv`` against real servers."""
 
 import pickle
-import threading
 
 import gymnasium
+import httpx
 import numpy as np
 import pytest
 
@@ -24,66 +24,9 @@ from openenv_gym.errors import (
 )
 from openenv_gym.session import SessionState
 from openenv_gym.transports.base import ConnectionSettings
-from openenv_gym_server import ServerSettings, create_gym_app
+from openenv_gym_server import create_gym_app
+from tests.openenv_gym.sleepy import Sleepy, release
 from tests.serving import serve
-
-
-class Sleepy(gymnasium.Env):
-    """Sleeps where it is told to; counts in its observation how often it was stepped."""
-
-    observation_space = gymnasium.spaces.Discrete(100)
-    action_space = gymnasium.spaces.Discrete(2)
-    metadata = {"render_modes": ["ansi"]}
-    colour = "blue"
-
-    def __init__(self, render_mode=None, start=0):
-        self.render_mode = render_mode
-        self.start = start
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.steps = self.start
-        return self.steps, {"options": options}
-
-    def step(self, action):
-        if action == 1:
-            release.wait(20)
-        self.steps += 1
-        return self.steps, 0.5, False, False, {}
-
-    def render(self):
-        return f"{self.steps} steps"
-
-    def add(self, left, right=1):
-        return left + right
-
-    def secret(self):
-        return "hidden"
-
-
-release = threading.Event()  # lets the sleeping steps go on
-
-
-@pytest.fixture(scope="module")
-def cartpole():
-    with serve(create_gym_app("CartPole-v1", settings=ServerSettings(max_concurrent_envs=8))) as url:
-        yield url
-
-
-@pytest.fixture(scope="module")
-def sleepy():
-    settings = ServerSettings(
-        max_concurrent_envs=2, remote_names=frozenset({"add", "colour"}), allowed_env_kwargs=frozenset({"start"})
-    )
-    with serve(create_gym_app(Sleepy, settings=settings)) as url:
-        yield url
-
-
-@pytest.fixture
-def env(cartpole):
-    env = RemoteEnv(cartpole, env_id="CartPole-v1")
-    yield env
-    env.close()
 
 
 def test_four_lines_give_what_the_local_environment_gives():
@@ -117,6 +60,13 @@ def test_a_spec_makes_an_equal_environment(cartpole):
         with gymnasium.make(env.spec) as twin:
             np.testing.assert_array_equal(env.reset(seed=3)[0], twin.reset(seed=3)[0])
         assert gymnasium.envs.registration.EnvSpec.from_json(env.spec.to_json()) == env.spec
+
+
+def test_the_spec_has_what_the_server_knows(cartpole):
+    with gymnasium.make("openenv/gym-v0", env_id="CartPole-v1", base_url=cartpole) as env:
+        assert (env.spec.max_episode_steps, env.spec.reward_threshold) == (500, 475.0)
+        timed = gymnasium.wrappers.TimeAwareObservation(env)
+        assert timed.reset(seed=0)[0] in timed.observation_space
 
 
 def test_the_flags_and_the_reward_are_python_values(env):
@@ -228,19 +178,44 @@ def test_a_server_that_comes_back_is_found_again_by_reset():
     env.close()
 
 
-def test_a_server_that_comes_back_with_other_spaces_is_refused(monkeypatch):
-    with serve(create_gym_app("CartPole-v1")) as first, serve(create_gym_app("Acrobot-v1")) as second:
+def test_a_server_that_comes_back_with_other_spaces_is_refused():
+    with serve(create_gym_app("CartPole-v1")) as first, serve(create_gym_app("Acrobot-v1")) as second:  # noqa: SIM117
         with RemoteEnv(first) as env:
             env.reset(seed=0)
             env._shell.session.lose("the test says so")
-            monkeypatch.setattr(env._lease, "renew", lambda: second)
+            env._lease.renew = lambda: second
             for _ in range(2):
                 with pytest.raises(SpaceMappingError):
                     env.reset()
-            monkeypatch.undo()
             env._lease.renew = lambda: first
             env.reset(seed=0)
             assert env.step(0)[0] in env.observation_space
+
+
+def test_a_reset_opens_a_new_session_where_the_old_one_ended_unnoticed():
+    with serve(create_gym_app("CartPole-v1")) as second:
+        with serve(create_gym_app("CartPole-v1")) as first:
+            env = RemoteEnv(first)
+            start = env.reset(seed=3)[0]
+        env._lease.renew = lambda: second
+        np.testing.assert_array_equal(env.reset(seed=3)[0], start)
+        assert env.step(0)[0] in env.observation_space
+        env.close()
+
+
+def test_a_reset_that_loses_its_session_twice_says_so():
+    with serve(create_gym_app("CartPole-v1")) as url:
+        env = RemoteEnv(url)
+        env.reset(seed=0)
+    with pytest.raises(UnreachableError):
+        env.reset()
+    env.close()
+
+
+@pytest.mark.parametrize("options", [None, {}, {"low": 1}])
+def test_options_are_none_or_empty_as_given(sleepy, options):
+    with RemoteEnv(sleepy) as env:
+        assert env.reset(options=options)[1] == {"options": options}
 
 
 def test_an_embedded_server_that_died_is_started_again_by_reset():
@@ -251,10 +226,16 @@ def test_an_embedded_server_that_died_is_started_again_by_reset():
         child = process._shared["openenv_gym_envs.echo"].provider._process
         child.kill()
         child.wait()
-        with pytest.raises(SessionLostError):
-            env.step("x")
         env.reset()
         assert env.step("x")[0] == "x"
+
+
+def test_an_embedded_server_serves_nobody_else():
+    with gymnasium.make("openenv/echo-v0") as env:
+        with pytest.raises(UnreachableError) as caught:
+            RemoteEnv(env.unwrapped.base_url)
+        assert caught.value.status == 401
+        assert httpx.get(f"{env.unwrapped.base_url}/metadata", trust_env=False).status_code == 401
 
 
 def test_a_full_server_refuses_and_a_closed_environment_makes_room(sleepy):
@@ -265,60 +246,6 @@ def test_a_full_server_refuses_and_a_closed_environment_makes_room(sleepy):
     second.close()
     RemoteEnv(sleepy).close()
     first.close()
-
-
-@pytest.mark.parametrize("mode", ["rgb_array", "rgb_array_list"])
-def test_frames_are_those_of_the_local_environment(cartpole, mode):
-    with (
-        gymnasium.make("openenv/gym-v0", env_id="CartPole-v1", base_url=cartpole, render_mode=mode) as env,
-        gymnasium.make("CartPole-v1", render_mode=mode) as local,
-    ):
-        env.reset(seed=0), local.reset(seed=0)
-        env.step(1), local.step(1)
-        remote, here = env.render(), local.render()
-    assert np.shape(remote) == np.shape(here)
-    assert np.asarray(remote).dtype == np.uint8
-    np.testing.assert_array_equal(remote, here)
-
-
-def test_text_renderings_cross_the_wire(sleepy):
-    with RemoteEnv(sleepy, render_mode="ansi") as env:
-        env.reset()
-        assert env.render() == "0 steps"
-
-
-def test_human_mode_shows_the_remote_frames_here(cartpole, monkeypatch):
-    monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    with gymnasium.make("openenv/gym-v0", env_id="CartPole-v1", base_url=cartpole, render_mode="human") as env:
-        env.reset(seed=0)
-        env.step(0)
-        assert env.render() is None
-        assert env.unwrapped._viewer._window.get_size() == (600, 400)
-
-
-def test_rendering_without_a_mode_warns_as_gymnasium_does(env):
-    env.reset(seed=0)
-    with pytest.warns(UserWarning, match="without specifying any render mode"):
-        assert env.render() is None
-
-
-@pytest.mark.parametrize("mode", ["human", "rgb_array"])
-def test_a_mode_the_environment_lacks_is_refused_and_no_session_is_left(sleepy, mode):
-    for _ in range(3):
-        with pytest.raises(SettingsError) as caught:
-            RemoteEnv(sleepy, render_mode=mode)
-        assert caught.value.setting == "render_mode"
-    RemoteEnv(sleepy).close()
-
-
-def test_a_video_of_remote_frames_can_be_recorded(cartpole, tmp_path):
-    env = gymnasium.make("openenv/gym-v0", env_id="CartPole-v1", base_url=cartpole, render_mode="rgb_array")
-    with gymnasium.wrappers.RecordVideo(env, str(tmp_path / "videos"), disable_logger=True) as recorder:
-        recorder.reset(seed=0)
-        terminated = False
-        while not terminated:
-            terminated = recorder.step(0)[2]
-    assert [path.suffix for path in (tmp_path / "videos").iterdir() if path.stat().st_size > 1000] == [".mp4"]
 
 
 def test_closing_twice_is_allowed_and_using_it_afterwards_is_not(cartpole):
@@ -350,6 +277,7 @@ def test_a_pickle_holds_the_configuration_and_opens_its_own_session(env):
         ({"base_url": "http://host", "provider": openenv_gym.ProcessProvider("CartPole-v1")}, "provider"),
         ({"base_url": "http://host", "nonsense": 1}, "nonsense"),
         ({"base_url": "ftp://host"}, "base_url"),
+        ({"target": "openenv_gym_envs.echo", "env_id": "CartPole-v1"}, "env_id"),
     ],
 )
 def test_arguments_that_name_no_server_or_contradict_each_other_are_refused(keywords, setting):

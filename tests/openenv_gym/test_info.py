@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 from openenv_gym.errors import ValueMappingError
 from openenv_gym.info import Opaque, decode_exact, decode_info, encode_exact, encode_info
 from openenv_gym.messages import decode_json, encode_json
+from tests.openenv_gym.spaces.strategies import typed_error
 from tests.openenv_gym.test_exact import HASHABLE, VALUES, assert_exact
 
 
@@ -124,3 +125,32 @@ def test_an_exact_form_that_is_no_dictionary_is_a_typed_error() -> None:
 
 def test_the_exact_functions_are_part_of_this_module() -> None:
     assert decode_exact(encode_exact((1, 2))) == (1, 2)
+
+
+@pytest.mark.parametrize("plain", ["text", ["ab"], [["a", 1]], 3, True, 0, ""])
+def test_a_plain_form_that_is_no_dictionary_is_refused(plain: Any) -> None:
+    with pytest.raises(ValueMappingError) as caught:
+        decode_info(plain, None)
+    assert caught.value.path == "$"
+
+
+@pytest.mark.parametrize("exact", ["text", [["a", 1]], 3, {"$": "tuple", "items": []}, {"$": 3}, {"$": "dict"}, False])
+@pytest.mark.parametrize("plain", [{}, "text", None])
+def test_an_exact_form_that_is_no_dictionary_is_refused_whatever_the_plain_one(plain: Any, exact: Any) -> None:
+    with pytest.raises(ValueMappingError) as caught:
+        decode_info(plain, exact)
+    assert caught.value.path == "$"
+
+
+ANY_JSON = st.recursive(
+    st.one_of(st.none(), st.booleans(), st.integers(), st.floats(), st.text(max_size=3)),
+    lambda inner: st.one_of(st.lists(inner, max_size=3), st.dictionaries(st.text(max_size=3), inner, max_size=3)),
+    max_leaves=6,
+)
+
+
+@settings(max_examples=200, deadline=None)
+@given(ANY_JSON, ANY_JSON)
+def test_any_two_forms_are_a_dictionary_or_a_typed_error(plain: Any, exact: Any) -> None:
+    with typed_error(ValueMappingError):
+        assert isinstance(decode_info(plain, exact), dict)

@@ -6,7 +6,8 @@ import pytest
 from gymnasium.spaces import Box, Dict, Discrete
 
 from openenv_gym.errors import SettingsError, SpaceMappingError, UnreachableError, ValueMappingError
-from openenv_gym.interface import Interface, SpaceOverrides
+from openenv_gym.interface import Interface, SpaceOverrides, fetch_documents
+from openenv_gym.messages import Opened
 from openenv_gym.spaces import UnicodeText
 from openenv_gym.transports.base import ConnectionSettings
 
@@ -17,8 +18,12 @@ def document(*required, **properties):
     return {"type": "object", "properties": properties, "required": list(required)}
 
 
-def interface(schema, metadata=None, **overrides):
-    return Interface.from_documents(schema, metadata or {}, SpaceOverrides(**overrides))
+def interface(schema, metadata=None, *, extended=False, **overrides):
+    return Interface(schema, metadata or {}, SpaceOverrides(**overrides), extended=extended)
+
+
+def opened(schema, metadata=None):
+    return Opened(session_id="s", schema=schema, metadata=metadata or {})
 
 
 ONE_FIELD = {"action": document("say", say=STRING), "observation": document("text", text=STRING)}
@@ -26,11 +31,6 @@ TWO_FIELDS = {
     "action": document("x", "y", x=NUMBER, y=NUMBER),
     "observation": document("a", "b", a=NUMBER, b=NUMBER),
 }
-
-
-def test_overrides_are_told_from_other_settings():
-    overrides, rest = SpaceOverrides.split({"flatten": False, "headers": {}, "action_space": Discrete(2)})
-    assert (overrides.flatten, overrides.action_space, rest) == (False, Discrete(2), {"headers": {}})
 
 
 def test_a_single_field_is_flattened_both_ways():
@@ -130,44 +130,73 @@ def test_another_id_is_refused(metadata):
 
 @pytest.mark.parametrize("mode", [None, "rgb_array", "ansi", "rgb_array_list", "human"])
 def test_modes_the_environment_has_are_accepted(mode):
-    interface(ONE_FIELD, METADATA).check_render_mode(mode, remote=True)
+    interface(ONE_FIELD, METADATA, extended=True).check_render_mode(mode)
 
 
-@pytest.mark.parametrize(("mode", "remote"), [("depth_array", True), ("rgb_array", False)])
-def test_modes_it_lacks_are_refused(mode, remote):
+@pytest.mark.parametrize(("mode", "extended"), [("depth_array", True), ("rgb_array", False)])
+def test_modes_it_lacks_are_refused(mode, extended):
     with pytest.raises(SettingsError) as caught:
-        interface(ONE_FIELD, METADATA).check_render_mode(mode, remote=remote)
+        interface(ONE_FIELD, METADATA, extended=extended).check_render_mode(mode)
     assert caught.value.setting == "render_mode"
 
 
 def test_options_are_nested_for_gymnasium_and_keywords_for_others():
     options = {"low": 1, "pair": (1, 2)}
     exact = {"low": 1, "pair": {"$": "tuple", "items": [1, 2]}}
-    assert interface(ONE_FIELD).reset_options(options, exact=True) == exact
-    assert interface(ONE_FIELD, METADATA).reset_options(options, exact=True) == {"options": exact}
+    assert interface(ONE_FIELD, extended=True).reset_options(options) == exact
+    assert interface(ONE_FIELD, METADATA, extended=True).reset_options(options) == {"options": exact}
 
 
 def test_a_server_that_reads_plain_json_gets_plain_options():
     options = {"pair": (1, 2), "array": np.arange(2)}
-    assert interface(ONE_FIELD).reset_options(options, exact=False) == {"pair": [1, 2], "array": [0, 1]}
+    assert interface(ONE_FIELD).reset_options(options) == {"pair": [1, 2], "array": [0, 1]}
     with pytest.raises(ValueMappingError) as caught:
-        interface(ONE_FIELD).reset_options({"engine": object()}, exact=False)
+        interface(ONE_FIELD).reset_options({"engine": object()})
     assert caught.value.path == "$.engine"
+
+
+@pytest.mark.parametrize("gymnasium_block", ["yes", 5, {"render_modes": 5, "render_fps": "fast"}, [], None])
+def test_metadata_of_any_shape_is_read_as_far_as_it_makes_sense(gymnasium_block):
+    made = interface(ONE_FIELD, {"name": None, "gymnasium": gymnasium_block})
+    assert (made.metadata, made.name) == ({"render_modes": []}, "environment")
+
+
+def test_what_the_server_knows_of_the_spec_is_read():
+    known = {"reward_threshold": 475.0, "max_episode_steps": 500, "nondeterministic": False, "render_fps": 50}
+    fields = interface(ONE_FIELD, {"gymnasium": known}).spec_fields
+    assert fields == {"reward_threshold": 475.0, "max_episode_steps": 500, "nondeterministic": False}
+    assert (
+        interface(ONE_FIELD, {"gymnasium": {"reward_threshold": "high", "max_episode_steps": None}}).spec_fields == {}
+    )
+
+
+def test_what_a_session_said_when_it_opened_is_enough():
+    made = Interface.of(opened(ONE_FIELD, METADATA), "http://127.0.0.1:9", ConnectionSettings(), SpaceOverrides())
+    made.check_render_mode("ansi")
+
+
+def test_a_later_session_is_told_from_one_of_another_environment():
+    made = Interface.of(opened(ONE_FIELD), "http://127.0.0.1:9", ConnectionSettings(), SpaceOverrides())
+    assert made.describes(opened(ONE_FIELD | {"state": {"type": "object"}}))
+    assert not made.describes(opened(TWO_FIELDS))
+    assert not made.describes(None)
+    assert interface(ONE_FIELD).describes(None)
 
 
 def test_a_server_that_is_not_there_is_unreachable():
     with pytest.raises(UnreachableError):
-        Interface.fetch("http://127.0.0.1:9", ConnectionSettings(connect_timeout_s=2), SpaceOverrides())
+        fetch_documents("http://127.0.0.1:9", ConnectionSettings(connect_timeout_s=2))
 
 
-def test_a_document_that_is_no_object_is_an_error(monkeypatch):
+def test_a_document_that_is_no_object_is_of_no_openenv_server(monkeypatch):
     monkeypatch.setattr("openenv_gym.transports.http.fetch_json", lambda *_: [])
-    with pytest.raises(SpaceMappingError):
-        Interface.fetch("http://host", ConnectionSettings(), SpaceOverrides())
+    with pytest.raises(UnreachableError) as caught:
+        fetch_documents("http://host", ConnectionSettings())
+    assert caught.value.url == "http://host"
 
 
-def test_documents_are_fetched_and_read(monkeypatch):
+def test_documents_are_fetched_and_read_where_the_session_said_nothing(monkeypatch):
     answers = {"/schema": ONE_FIELD, "/metadata": METADATA}
     monkeypatch.setattr("openenv_gym.transports.http.fetch_json", lambda url, path, settings: answers[path])
-    made = Interface.fetch("http://host", ConnectionSettings(), SpaceOverrides())
+    made = Interface.of(None, "http://host", ConnectionSettings(), SpaceOverrides())
     assert isinstance(made.observation_space, gymnasium.spaces.Text)

@@ -150,3 +150,30 @@ def test_the_search_for_a_fault_ends_on_cycles() -> None:
     value.append(object())
     assert messages._find(value, messages._has_no_json_form) == "$[2]"
     assert messages._find(cyclic("dict"), messages._is_not_finite) is None
+
+
+def test_the_search_for_what_is_not_finite_is_left_out_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(messages, "_find", None)
+    assert encode_json({"a": None, "b": [[0.5]]}, finite=True) == b'{"a":null,"b":[[0.5]]}'
+    assert encode_json({"b": [[0.5]]}) == b'{"b":[[0.5]]}'
+
+
+@pytest.mark.parametrize("leaf", [3, 0.5, "NaN", True, None])
+def test_the_search_takes_nested_lists_a_level_at_a_time(leaf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A Python loop over the rows of a frame would take longer than everything else."""
+    frame = [[[leaf, 1] for _ in range(20)] for _ in range(20)]
+    places = messages._parts
+    visits: list[Any] = []
+    monkeypatch.setattr(messages, "_parts", lambda item: visits.append(item) or places(item))
+    assert encode_json({"obs": frame, "reward": None}).endswith(b'"reward":null}')
+    assert len(visits) <= 3
+
+
+@pytest.mark.parametrize("depth", [1, 5, 40])
+def test_an_infinity_deep_in_nested_lists_is_found(depth: int) -> None:
+    value: Any = [1.5, math.inf]
+    for _ in range(depth):
+        value = [value]
+    with pytest.raises(ValueMappingError) as caught:
+        encode_json([None, value])
+    assert caught.value.path == "$[1]" + "[0]" * depth + "[1]"

@@ -1,6 +1,8 @@
 """The session's state machine, without any I/O."""
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from openenv_gym import messages
 from openenv_gym.errors import (
@@ -8,6 +10,7 @@ from openenv_gym.errors import (
     EnvironmentExecutionError,
     EnvironmentFactoryError,
     InvalidActionError,
+    OpenEnvGymError,
     ProtocolError,
     ServerError,
     SessionLostError,
@@ -18,6 +21,11 @@ from openenv_gym.messages import decode_json, encode_json
 from openenv_gym.session import Session, SessionState
 
 OBSERVATION = {"observation": {"text": "hi"}, "reward": None, "done": False}
+ANY_JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.sampled_from(["VALIDATION_ERROR", "SESSION_ERROR"]),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.sampled_from(["loc", "msg", "input"]), inner),
+    max_leaves=6,
+)
 OPENED = {"session_id": "s", "schema": {}, "metadata": {}}
 
 
@@ -289,3 +297,11 @@ def test_other_requests_leave_the_state_as_it_is(kind, fields, answer):
     session.request(kind, **fields)
     assert session.receive(answer).id == 2
     assert session.state is SessionState.OPEN
+
+
+@given(data=st.dictionaries(st.sampled_from(["message", "code", "errors", "active_sessions"]), ANY_JSON))
+def test_an_error_frame_of_any_content_is_a_typed_error(data):
+    session = in_episode()
+    session.request(messages.Step, data={})
+    with pytest.raises(OpenEnvGymError):
+        session.receive(frame("error", data))

@@ -1,5 +1,7 @@
 """The blocking shell over the in-memory transport."""
 
+import threading
+
 import pytest
 
 from openenv_gym import messages
@@ -45,7 +47,8 @@ class Server:
         if kind == "close":
             return None
         if kind in self.replace:
-            return self.replace[kind]
+            answer = self.replace[kind]
+            return answer() if callable(answer) else answer
         steps[0] = {"step": steps[0] + 1, "reset": 0}.get(kind, steps[0])
         data = {
             "x-open": {"session_id": "s", "schema": {"action": {}}, "metadata": {}},
@@ -215,3 +218,94 @@ def test_closing_after_a_loss_sends_nothing_more():
     server.end.cut()
     shell.close()
     assert len(server.end.received) == 1
+
+
+def test_a_frame_too_many_is_never_taken_for_the_next_answer():
+    doubled = encode_json({"type": "observation", "data": {"observation": {"n": 1}}})
+    server = Server(subprotocol=None, replace={"step": [doubled, doubled]})
+    shell = shell_on(server)
+    shell.request(messages.Reset, 1.0)
+    assert shell.request(messages.Step, 1.0, data={}).data.observation == {"n": 1}
+    with pytest.raises(ProtocolError):
+        shell.request(messages.State, 1.0)
+    with pytest.raises(SessionLostError):
+        shell.request(messages.State, 1.0)
+
+
+def test_a_second_thread_is_refused_and_the_first_is_not_disturbed():
+    server = Server()
+    shell = shell_on(server)
+    shell.request(messages.Reset, 1.0)
+    entered, results = threading.Event(), []
+    server.replace["step"] = lambda: entered.set() or []
+
+    def first():
+        results.append(shell.request(messages.Step, 20.0, data={}).data.observation)
+
+    thread = threading.Thread(target=first)
+    thread.start()
+    assert entered.wait(5)
+    with pytest.raises(SessionStateError) as caught:
+        shell.request(messages.State, 1.0)
+    assert caught.value.expected == "no call under way"
+    server.end.send(encode_json({"type": "observation", "data": {"observation": {"n": 7}}, "id": 3}))
+    thread.join(5)
+    assert results == [{"n": 7}]
+
+
+@pytest.mark.parametrize("where", ["send", "receive"])
+def test_an_interrupt_anywhere_in_a_call_loses_the_session_and_a_new_one_goes_on(monkeypatch, where):
+    server = Server()
+    shell = shell_on(server)
+    shell.request(messages.Reset, 1.0)
+    monkeypatch.setattr(server.transport, where, raise_interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        shell.request(messages.Step, 1.0, data={})
+    assert not shell.alive
+    shell.reopen()
+    assert shell.request(messages.Reset, 1.0).data.observation == {"n": 0}
+
+
+def test_an_interrupt_after_the_answer_came_loses_the_session_too(monkeypatch):
+    shell = shell_on(Server())
+    shell.request(messages.Reset, 1.0)
+    monkeypatch.setattr(shell.session, "receive", raise_interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        shell.request(messages.Step, 1.0, data={})
+    assert not shell.alive
+
+
+def test_a_call_out_of_a_signal_handler_ends_both_and_says_so(monkeypatch):
+    server = Server()
+    shell = shell_on(server)
+    shell.request(messages.Reset, 1.0)
+
+    def interrupted(timeout_s):
+        with pytest.raises(SessionLostError):
+            shell.request(messages.State, 1.0)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(server.transport, "receive", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        shell.request(messages.Step, 1.0, data={})
+    shell.reopen()
+    shell.request(messages.Reset, 1.0)
+
+
+def test_a_server_that_closes_over_a_message_it_finds_too_large_loses_the_session(monkeypatch):
+    server = Server()
+    shell = shell_on(server)
+    shell.request(messages.Reset, 1.0)
+
+    def refused(payload, *, text=True):
+        server.end.close(1009)
+        raise MessageTooLargeError("the server's limit", setting="max_message_size_mb")
+
+    monkeypatch.setattr(server.transport, "send", refused)
+    with pytest.raises(MessageTooLargeError):
+        shell.request(messages.Step, 1.0, data={})
+    assert not shell.alive
+
+
+def raise_interrupt(*arguments, **keywords):
+    raise KeyboardInterrupt

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from typing import Any
 
 import pytest
@@ -73,3 +74,66 @@ def test_a_lent_instance_is_described_but_not_reset() -> None:
     asyncio.run(main())
     assert env.calls == []
     assert env.closed == 0
+
+
+def test_whoever_asks_at_the_same_time_gets_the_answer_of_one_environment() -> None:
+    leave = threading.Event()
+    made: list[Echo] = []
+
+    class Slow(Echo):
+        def __init__(self) -> None:
+            super().__init__()
+            made.append(self)
+            assert leave.wait(10)
+
+    async def main() -> None:
+        catalogue = catalogue_of(Slow)
+        asking = [asyncio.ensure_future(catalogue.schema()) for _ in range(20)]
+        asking += [asyncio.ensure_future(catalogue.metadata()) for _ in range(20)]
+        await asyncio.sleep(0)
+        leave.set()
+        await asyncio.gather(*asking)
+        await asyncio.gather(*(catalogue.readiness() for _ in range(20)))
+
+    asyncio.run(main())
+    assert len(made) == 2
+    assert [env.calls for env in made] == [[], ["reset None"]]
+
+
+def test_whoever_asks_at_the_same_time_hears_of_the_same_failure() -> None:
+    attempts: list[int] = []
+
+    def factory() -> Echo:
+        attempts.append(1)
+        raise OSError("not today")
+
+    async def main() -> None:
+        catalogue = catalogue_of(factory)
+        answers = await asyncio.gather(*(catalogue.schema() for _ in range(20)), return_exceptions=True)
+        assert {type(answer) for answer in answers} == {EnvironmentFactoryError}
+
+    asyncio.run(main())
+    assert len(attempts) == 1
+
+
+def test_a_question_goes_on_where_whoever_asked_first_has_left() -> None:
+    leave = threading.Event()
+
+    class Slow(Echo):
+        def __init__(self) -> None:
+            super().__init__()
+            assert leave.wait(10)
+
+    async def main() -> None:
+        catalogue = catalogue_of(Slow)
+        first = asyncio.ensure_future(catalogue.metadata())
+        second = asyncio.ensure_future(catalogue.metadata())
+        third = asyncio.ensure_future(catalogue.metadata())
+        for _ in range(3):
+            await asyncio.sleep(0)
+        first.cancel()
+        third.cancel()
+        leave.set()
+        assert (await second)["name"] == "Slow"
+
+    asyncio.run(main())

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 from openenv_gym.info import decode_exact, encode_exact
+from openenv_gym_server import dispatch
 from openenv_gym_server.dispatch import HANDLERS, Terms, perform, read, respond
-from openenv_gym_server.hosting import HostedEnvironment, Models
+from openenv_gym_server.hosting import UNREACHABLE, HostedEnvironment, Models
 from tests.text_envs import Bare, Echo, Heard, Say
 
 STOCK = Terms()
@@ -249,6 +250,67 @@ def test_names_that_are_not_allowed_are_refused(hosted: HostedEnvironment, name:
     assert hosted.env.closed == 0
 
 
+@pytest.mark.parametrize("name", sorted(UNREACHABLE | {"_private", "__class__", "a.b"}))
+@pytest.mark.parametrize("allowed", ["all", "listed"])
+def test_some_names_are_never_reachable_whatever_is_allowed(hosted: HostedEnvironment, name: str, allowed: str) -> None:
+    reached: list[str] = []
+
+    class Everything:
+        def __getattr__(self, attribute: str) -> Any:
+            reached.append(attribute)
+            return lambda *args, **keywords: None
+
+    hosted.env = type("Env", (), {"remote_target": Everything()})()
+    terms = Terms(extended=True, remote_names="all" if allowed == "all" else frozenset({name}))
+    for kind in ("x-call", "x-get_attr"):
+        answer = ask(hosted, {"type": kind, "data": {"name": name}}, terms)
+        assert code_of(answer) == "VALIDATION_ERROR"
+        assert "never reachable" in answer["data"]["message"]
+    assert reached == []
+
+
+def test_the_name_is_checked_before_the_arguments_are_read(
+    hosted: HostedEnvironment, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def read_exact(value: Any) -> Any:
+        raise AssertionError("the arguments of a call that is refused are not worth the work")
+
+    monkeypatch.setattr(dispatch, "decode_exact", read_exact)
+    answer = ask(hosted, {"type": "x-call", "data": {"name": "reset", "args": [1], "kwargs": {"a": 1}}}, OURS)
+    assert code_of(answer) == "VALIDATION_ERROR"
+
+
+def test_the_limit_of_a_message_is_one_of_bytes(hosted: HostedEnvironment) -> None:
+    text = json.dumps({"type": "step", "data": {"message": "é" * 1000}}, ensure_ascii=False)
+    size = len(text.encode())
+    assert ask(hosted, text, Terms(max_message_bytes=size))["type"] == "observation"
+    refused = ask(hosted, text, Terms(max_message_bytes=size - 1, extended=True))["data"]
+    assert (refused["size"], refused["limit"]) == (size, size - 1)
+    assert refused["setting"] == "max_message_size_mb"
+    assert "max_message_size_mb" in refused["message"]
+    assert len(text) < size - 1
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"type":' + "[" * 500 + "]" * 500 + "}",
+        '{"type":["' + "x" * 100_000 + '"]}',
+        '{"type":"' + "x" * 100_000 + '"}',
+        '{"type":"reset","' + "x" * 100_000 + '":1}',
+        '{"type":"step","data":{"' + "x" * 100_000 + '":1}}',
+        '{"type":"step","data":[' + "1," * 100_000 + "1]}",
+        '{"type":"step","data":{' + ",".join(f'"k{n}":{n}' for n in range(20_000)) + "}}",
+        '{"type":"x-get_attr","data":{"name":"' + "x" * 100_000 + '"}}',
+    ],
+)
+def test_the_refusal_of_a_huge_message_is_small(hosted: HostedEnvironment, text: str) -> None:
+    answer = respond(hosted, text, OURS)
+    assert answer is not None
+    assert json.loads(answer)["type"] == "error"
+    assert len(answer) < 60_000
+
+
 def test_a_call_that_raises_is_the_environments_error(hosted: HostedEnvironment) -> None:
     assert code_of(ask(hosted, {"type": "x-call", "data": {"name": "fail"}}, OURS)) == "EXECUTION_ERROR"
     assert code_of(ask(hosted, {"type": "x-call", "data": {"name": "label"}}, OURS)) == "VALIDATION_ERROR"
@@ -278,7 +340,7 @@ def test_a_bare_class_is_counted_and_named() -> None:
     hosted = HostedEnvironment(Bare(), Models(Say, Heard), no_wait)
     assert ask(hosted, {"type": "state"})["data"] == {"episode_id": None, "step_count": 0}
     first = ask(hosted, {"type": "reset", "data": {"seed": 1, "difficulty": "hard"}})
-    assert len(first["data"]["metadata"]["warnings"]) == 2
+    assert len(first["data"]["metadata"]["x-warnings"]) == 2
     again = ask(hosted, {"type": "reset", "data": {"seed": 2}})
     assert "metadata" not in again["data"]
     ask(hosted, {"type": "step", "data": {"message": "x"}})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 from pydantic import BaseModel, ValidationError
 
@@ -16,7 +17,9 @@ from openenv_gym.errors import (
     MessageTooLargeError,
     ProtocolError,
 )
+from openenv_gym_server import errors
 from openenv_gym_server.errors import (
+    MAX_ECHO_BYTES,
     MAX_FAULTS,
     ConcurrencyConfigurationError,
     SessionEndedError,
@@ -33,6 +36,7 @@ from openenv_gym_server.errors import (
     text_of,
     user_code,
 )
+from openenv_gym_server.plain import plain_json
 from tests.text_envs import Say, SilentError
 
 
@@ -138,6 +142,7 @@ def test_an_input_without_a_json_form_is_described() -> None:
     assert fault("a", [], "b", object())["input"].startswith("object, ")
     assert fault("a", [], "b", "\ud800")["input"].startswith("str, ")
     assert fault("a", [], "b", float("nan"))["input"] == "NaN"
+    assert fault("a", [], "b", "\x00" * 1000)["input"].startswith("str, too large")
 
 
 def test_a_context_of_other_values_is_kept() -> None:
@@ -211,3 +216,60 @@ def test_a_concurrency_error_names_environment_and_setting() -> None:
         "x", setting="max_concurrent_envs", environment_name="E", max_concurrent_envs=3
     )
     assert (error.setting, error.environment_name, error.max_concurrent_envs) == ("max_concurrent_envs", "E", 3)
+
+
+class Untouchable(list[Any]):
+    """A list of which no more than a few items may be looked at."""
+
+    def __iter__(self) -> Any:
+        for index in range(len(self)):
+            assert index <= MAX_ECHO_BYTES, "a faulty input is cut before it is converted"
+            yield self[index]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        Untouchable([0] * 1_000_000),
+        [Untouchable([0] * 1_000_000)],
+        {"a": Untouchable([0] * 1_000_000)},
+        [[], [[]], "x" * 1_000_000],
+        {"x" * 1_000_000: 1},
+        {str(number): 0 for number in range(100_000)},
+        10**100_000,
+        np.zeros(1_000_000),
+        b"x" * 1_000_000,
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_the_work_on_a_huge_faulty_input_is_bounded(value: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def convert(value: Any) -> Any:
+        raise AssertionError("it is too large to be converted at all")
+
+    monkeypatch.setattr(errors, "plain_json", convert)
+    assert fault("a", [], "b", value)["input"] == f"{type(value).__name__}, too large or without a JSON form"
+
+
+@pytest.mark.parametrize("value", [{"a": [1, {"b": None}]}, [], "text", 2**70, [np.arange(3)], (1, 2), {1}, 0.5])
+def test_a_short_faulty_input_is_repeated_as_it_came(value: Any) -> None:
+    assert fault("a", [], "b", value)["input"] == plain_json(value)
+
+
+def test_a_faults_path_and_message_are_bounded() -> None:
+    entry = fault("a", ["x" * 1_000_000, 5], "m" * 1_000_000, None)
+    assert len(json.dumps(entry)) < 20_000
+    assert entry["loc"][1] == 5
+
+
+def test_faults_beyond_counting_are_told_by_their_number(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Numbers(BaseModel):
+        values: list[int]
+
+    monkeypatch.setattr(errors, "MAX_COUNTED", 5)
+    with pytest.raises(ValidationError) as caught:
+        Numbers.model_validate({"values": ["x"] * 6})
+    refused = invalid_action(caught.value, ("body",))
+    assert refused.errors is not None
+    (entry,) = refused.errors
+    assert (entry["type"], entry["loc"]) == ("too_many_faults", ["body"])
+    assert "6 faults" in entry["msg"]

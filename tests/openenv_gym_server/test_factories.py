@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import functools
-import threading
 from typing import Any
 
 import pytest
 
-from openenv_gym.errors import EnvironmentFactoryError, InvalidActionError
+from openenv_gym.errors import InvalidActionError
 from openenv_gym_server.environment import Environment
 from openenv_gym_server.factories import EnvironmentFactory, is_async, overrides_twin
-from tests.text_envs import Bare, Broken, Echo, make_echo
+from tests.text_envs import Bare, Echo, make_echo
 
 
 def test_a_class_a_partial_and_a_function_make_environments() -> None:
@@ -70,6 +69,20 @@ def test_a_client_gives_only_what_is_allowed_and_taken() -> None:
         EnvironmentFactory(Echo).make(render_mode="ansi")
 
 
+def test_what_is_refused_is_not_read() -> None:
+    def read(name: str, value: Any) -> Any:
+        raise AssertionError("a refusal must not cost the reading of what it refuses")
+
+    for factory, allowed in ((EnvironmentFactory(Echo), frozenset[str]()), (EnvironmentFactory(Echo), "all")):
+        with pytest.raises(InvalidActionError):
+            factory.make({"size": 2}, allowed, read=read)  # type: ignore[arg-type]
+    kept: dict[str, Any] = {}
+    EnvironmentFactory(lambda **given: kept.update(given)).make(
+        {"size": 2}, "all", read=lambda name, value: [name, value]
+    )
+    assert kept == {"size": ["size", 2]}
+
+
 def test_a_callable_that_says_nothing_of_itself_is_tried() -> None:
     class Opaque:
         __signature__ = 5
@@ -78,33 +91,6 @@ def test_a_callable_that_says_nothing_of_itself_is_tried() -> None:
             return Echo()
 
     assert isinstance(EnvironmentFactory(Opaque()).make({"a": 1}, "all"), Echo)
-
-
-def test_a_probe_makes_and_closes_one_on_a_thread_of_its_own() -> None:
-    made: list[Echo] = []
-
-    def factory() -> Echo:
-        made.append(Echo())
-        return made[-1]
-
-    assert EnvironmentFactory(factory).probe("SUPPORTS_CONCURRENT_SESSIONS")
-    assert made[0].closed == 1
-    assert len(made[0].threads) == 1
-    assert threading.get_ident() not in made[0].threads
-    assert not EnvironmentFactory(Bare).probe("SUPPORTS_CONCURRENT_SESSIONS")
-    with pytest.raises(EnvironmentFactoryError):
-        EnvironmentFactory(Broken).probe("SUPPORTS_CONCURRENT_SESSIONS")
-
-
-def test_a_probe_awaits_an_asynchronous_close() -> None:
-    closed = threading.Event()
-
-    class Async(Echo):
-        async def close(self) -> None:  # type: ignore[override]
-            closed.set()
-
-    assert EnvironmentFactory(Async).probe("SUPPORTS_CONCURRENT_SESSIONS")
-    assert closed.is_set()
 
 
 def test_what_is_asynchronous_is_told_apart() -> None:
@@ -132,3 +118,11 @@ def test_what_is_asynchronous_is_told_apart() -> None:
     assert EnvironmentFactory(Async).may_be_async
     assert not EnvironmentFactory(Echo).may_be_async
     assert EnvironmentFactory(make_echo).may_be_async
+
+
+def test_refusals_name_the_flag_of_the_command_line_or_say_that_nothing_is_rendered() -> None:
+    factory = EnvironmentFactory(lambda size=1: size)
+    with pytest.raises(InvalidActionError, match="--allow-env-kwarg size"):
+        factory.make({"size": 2})
+    with pytest.raises(InvalidActionError, match="does not render"):
+        factory.make(render_mode="rgb_array")

@@ -5,10 +5,12 @@ import contextlib
 import gymnasium
 import pytest
 from fastapi.testclient import TestClient
+from gymnasium.envs.registration import EnvSpec
 
 from openenv_gym.errors import SettingsError, SpaceMappingError
 from openenv_gym.messages import SUBPROTOCOL
 from openenv_gym.spaces import space_from_json
+from openenv_gym_server.app import create_app
 from openenv_gym_server.gym_app import GymFactory, create_gym_app
 from openenv_gym_server.gym_environment import GymEnvironment, InlineGymEnvironment
 from openenv_gym_server.settings import ServerSettings
@@ -122,6 +124,72 @@ def test_a_session_chooses_its_render_mode():
         assert "FFF" in ask(socket, type="x-render")["data"]["value"]
 
 
+@pytest.mark.parametrize("opening", [{"render_mode": "human"}, {"env_kwargs": {"render_mode": "human"}}])
+@pytest.mark.parametrize("source", ["CartPole-v1", Synthetic, OldestApi])
+def test_no_client_can_have_a_window_opened_on_the_servers_machine(source, opening, monkeypatch):
+    made = []
+    monkeypatch.setattr(GymFactory, "__call__", lambda self, **kwargs: made.append(kwargs))
+    app = create_app(GymFactory(source), dict, dict, settings=ServerSettings(allowed_env_kwargs="all"))
+    with socket_of(app, **opening) as (_, refused):
+        assert refused["data"]["code"] == "VALIDATION_ERROR"
+        assert refused["data"]["errors"][0]["loc"][-1] == "render_mode"
+        assert "window" in refused["data"]["message"]
+    assert made == []
+
+
+class Filming(gymnasium.Env):
+    """Keeps a bounded list of frames itself."""
+
+    metadata = {"render_modes": ["rgb_array", "rgb_array_list"], "render_fps": 1}
+    observation_space = action_space = gymnasium.spaces.Discrete(2)
+    closed: list[str] = []
+
+    def __init__(self, render_mode=None):
+        self.render_mode = render_mode
+
+    def reset(self, *, seed=None, options=None):
+        return 0, {}
+
+    def step(self, action):
+        return 0, 0.0, False, False, {}
+
+    def render(self):
+        return ["a frame"]
+
+    def close(self):
+        self.closed.append(self.render_mode)
+
+
+class Posing(Filming):
+    """Has single frames alone."""
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 1}
+
+
+@pytest.mark.parametrize(
+    "opening", [{"render_mode": "rgb_array_list"}, {"env_kwargs": {"render_mode": "rgb_array_list"}}]
+)
+def test_a_list_of_frames_that_gymnasium_would_keep_here_is_refused_and_one_of_the_environments_own_is_not(opening):
+    settings = ServerSettings(allowed_env_kwargs="all")
+    posing = create_gym_app(EnvSpec("Posing-v0", entry_point=Posing), settings=settings)
+    before = len(Posing.closed)
+    with socket_of(posing, **opening) as (socket, refused):
+        assert refused["data"]["code"] == "VALIDATION_ERROR"
+        assert "'rgb_array'" in refused["data"]["message"]
+        assert Posing.closed[before:] == ["rgb_array"]
+        assert ask(socket, type="x-open", data={"render_mode": "rgb_array"})["type"] == "x-open"
+    filming = create_gym_app(EnvSpec("Filming-v0", entry_point=Filming), settings=settings)
+    with socket_of(filming, **opening) as (socket, opened):
+        assert opened["data"]["render_mode"] == "rgb_array_list"
+        ask(socket, type="reset")
+        assert ask(socket, type="x-render")["data"]["value"] == ["a frame"]
+
+
+def test_the_operator_may_render_as_they_like():
+    with client_of(create_gym_app("CartPole-v1", env_kwargs={"render_mode": "rgb_array_list"})) as client:
+        assert client.post("/reset").status_code == 200
+
+
 def test_attributes_behind_the_wrappers_are_reachable_where_they_are_allowed():
     settings = ServerSettings(remote_names=frozenset({"gravity"}))
     with socket_of(create_gym_app("CartPole-v1", settings=settings)) as (socket, _):
@@ -183,3 +251,80 @@ def test_the_factory_is_named_after_what_it_makes():
     assert GymFactory(gymnasium.spec("CartPole-v1")).__name__ == "CartPole-v1"
     assert GymFactory(Synthetic).__name__ == "Synthetic"
     assert GymFactory(GymFactory(Synthetic)).__name__ == "Synthetic"
+
+
+class Needy(Synthetic):
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        if size < 1:
+            raise ValueError("size is at least 1")
+        self.observation_space = gymnasium.spaces.Discrete(size)
+
+
+class Unclosable(Synthetic):
+    def close(self):
+        raise ValueError("close failed")
+
+
+ANY_KWARGS = ServerSettings(allowed_env_kwargs="all")
+
+
+@pytest.fixture
+def needy_id():
+    gymnasium.register("Needy-v0", entry_point=Needy)
+    yield "Needy-v0"
+    del gymnasium.registry["Needy-v0"]
+
+
+@pytest.mark.parametrize("by_id", [True, False], ids=["id", "class"])
+def test_what_an_environment_needs_may_come_from_its_clients(needy_id, by_id, caplog):
+    app = create_gym_app(needy_id if by_id else Needy, settings=ANY_KWARGS)
+    with client_of(app) as client:
+        assert client.get("/schema").status_code == 500
+        assert client.get("/ready").json()["status"] == "unavailable"
+    with socket_of(app, env_kwargs={"size": 3}) as (_, opened):
+        assert opened["data"]["schema"]["observation"]["properties"]["obs"]["maximum"] == 2
+        assert opened["data"]["metadata"]["name"] == ("Needy-v0" if by_id else "Needy")
+
+
+def test_what_no_client_can_give_fails_when_the_application_is_made(needy_id):
+    for source in (needy_id, Needy):
+        with pytest.raises(TypeError, match="size"):
+            create_gym_app(source)
+    with pytest.raises(TypeError, match="expected an environment id"):
+        create_gym_app(Synthetic(), settings=ANY_KWARGS)
+    with pytest.raises(gymnasium.error.Error):
+        create_gym_app("NoSuch-v0", settings=ANY_KWARGS)
+    with pytest.raises(SpaceMappingError):
+        create_gym_app(type("Bare", (Synthetic,), {"action_space": gymnasium.Space()}), settings=ANY_KWARGS)
+    missing = EnvSpec("Missing-v0", entry_point="no_such_module_anywhere:Env")
+    with pytest.raises(ModuleNotFoundError):
+        create_gym_app(missing, settings=ANY_KWARGS)
+
+
+def test_an_environment_that_cannot_be_closed_is_served(caplog):
+    with client_of(create_gym_app(Unclosable)) as client:
+        assert client.post("/reset").status_code == 200
+    assert "close failed" in caplog.text
+
+
+def test_no_environment_is_made_at_the_start_for_an_id_whose_clients_give_keywords(monkeypatch):
+    monkeypatch.setattr(GymFactory, "__call__", lambda self: pytest.fail("made"))
+    create_gym_app("CartPole-v1", settings=ANY_KWARGS)
+
+
+def test_options_that_are_no_object_are_refused_with_their_place():
+    with client_of(create_gym_app("CartPole-v1")) as client:
+        with client.websocket_connect("/ws") as socket:
+            refused = ask(socket, type="reset", data={"options": 5})["data"]
+            assert refused["code"] == "VALIDATION_ERROR"
+            assert refused["errors"][0]["loc"] == ["data", "options"]
+            assert ask(socket, type="reset", data={"options": None})["type"] == "observation"
+        answer = client.post("/reset", json={"options": 5})
+        assert answer.status_code == 422
+        assert answer.json()["detail"][0]["loc"] == ["body", "options"]
+
+
+def test_an_old_environment_is_ready():
+    with client_of(create_gym_app(OldestApi)) as client:
+        assert client.get("/ready").json()["status"] == "ready"

@@ -165,7 +165,7 @@ def test_a_cast_of_the_observation_is_noted_once_whether_reset_or_step_shows_it(
     environment = GymEnvironment(WideSteps)
 
     def warnings_of(observation):
-        return environment.codec.encode_observation(observation).metadata.get("warnings", [])
+        return environment.codec.encode_observation(observation).metadata.get("x-warnings", [])
 
     assert warnings_of(environment.reset()) == []
     (warning,) = warnings_of(environment.step(0))
@@ -261,3 +261,22 @@ def test_only_the_inline_class_is_inline():
     assert not GymEnvironment.INLINE
     assert InlineGymEnvironment.INLINE
     assert InlineGymEnvironment.SUPPORTS_CONCURRENT_SESSIONS
+
+
+@pytest.mark.parametrize(
+    ("doc", "said"),
+    [
+        (
+            "\n    ## Description\n    A cart that\n    rolls. It has a pole.\n\n    ## More",
+            "A cart that rolls.",
+        ),
+        ("One line without an end", "One line without an end"),
+        ("A first paragraph,\nof two lines\n\nand another", "A first paragraph, of two lines"),
+        ("Described e.g. by Barto et al. in 1983. Then more.", "Described e.g. by Barto et al. in 1983."),
+        ("# Only a heading", "Told, a Gymnasium environment"),
+    ],
+)
+def test_the_description_is_a_whole_sentence_or_paragraph(doc, said):
+    environment = GymEnvironment(type("Told", (Synthetic,), {"__doc__": doc}))
+    assert environment.get_metadata().description == said
+    environment.close()

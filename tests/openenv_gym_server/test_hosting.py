@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from openenv_gym.errors import EnvironmentExecutionError, InvalidActionError
+from openenv_gym.messages import Outcome
 from openenv_gym.types import EnvironmentMetadata, Observation, State
-from openenv_gym_server.codec import Envelope
 from openenv_gym_server.environment import Environment
 from openenv_gym_server.hosting import HostedEnvironment, Models
 from tests.text_envs import Bare, Echo, Heard, Say
@@ -45,7 +45,7 @@ def test_reset_gets_the_keywords_its_signature_has() -> None:
     hosted = hosted_of(Narrow())
     envelope = hosted.reset({"seed": 3, "level": "hard", "episode_id": "e", "other": 1})
     assert seen.pop() == (3, "hard")
-    assert envelope.metadata["warnings"] == ["reset() of Narrow takes no 'other'; it was not passed on"]
+    assert envelope.metadata["x-warnings"] == ["reset() of Narrow takes no 'other'; it was not passed on"]
     assert hosted.state() == {"episode_id": "e", "step_count": 0}
     hosted_of(Wide()).reset({"seed": 3, "episode_id": "e"})
     assert seen.pop() == {"seed": 3, "episode_id": "e"}
@@ -53,17 +53,17 @@ def test_reset_gets_the_keywords_its_signature_has() -> None:
 
 def test_a_seed_that_cannot_be_taken_is_reported_once() -> None:
     hosted = hosted_of(Bare())
-    assert "not seeded" in str(hosted.reset({"seed": 3}).metadata["warnings"])
-    assert hosted.reset({"seed": 4}).metadata == {}
-    assert hosted_of(Bare()).reset({"seed": None}).metadata == {}
+    assert "not seeded" in str(hosted.reset({"seed": 3}).metadata["x-warnings"])
+    assert not hosted.reset({"seed": 4}).metadata
+    assert not hosted_of(Bare()).reset({"seed": None}).metadata
 
 
 def test_notes_join_the_environments_own_warnings() -> None:
     class Warning_(Bare):
         def reset(self) -> Heard:
-            return Heard(metadata={"warnings": ["mine"]})
+            return Heard(metadata={"x-warnings": ["mine"]})
 
-    warnings = hosted_of(Warning_()).reset({"seed": 3}).metadata["warnings"]
+    warnings = hosted_of(Warning_()).reset({"seed": 3}).metadata["x-warnings"]
     assert isinstance(warnings, list)
     assert warnings[0] == "mine"
     assert len(warnings) == 2
@@ -174,8 +174,8 @@ def test_an_environment_may_bring_its_own_codec() -> None:
         def decode_action(self, data: Any) -> Any:
             raise InvalidActionError("never")
 
-        def encode_observation(self, observation: object) -> Envelope:
-            return Envelope({"obs": 1}, 2.0, False, {})
+        def encode_observation(self, observation: object) -> Outcome:
+            return Outcome(observation={"obs": 1}, reward=2.0)
 
         def encode_state(self, state: object) -> Any:
             return {}

@@ -15,7 +15,7 @@ from openenv_gym_server.dispatch import Terms
 from openenv_gym_server.errors import SessionEndedError
 from openenv_gym_server.factories import EnvironmentFactory
 from openenv_gym_server.hosting import Models
-from openenv_gym_server.session import INLINE_MESSAGE_CHARACTERS, Session
+from openenv_gym_server.session import INLINE_MESSAGE_CHARACTERS, Limit, Session
 from openenv_gym_server.sessions import Sessions
 from openenv_gym_server.settings import ServerSettings
 from openenv_gym_server.worker import Worker
@@ -101,6 +101,7 @@ def test_a_large_message_is_read_on_the_thread(inline: Run) -> None:
 
 def test_bad_input_on_the_loop_is_answered_as_elsewhere(inline: Run) -> None:
     assert inline.ask("step")["data"]["code"] == "VALIDATION_ERROR"
+    assert inline.ask("unheard_of")["data"]["code"] == "UNKNOWN_TYPE"
     assert inline.ask("step", message="exit")["data"]["code"] == "EXECUTION_ERROR"
     assert inline.loop.run_until_complete(inline.session.handle('{"type":"close"}', Terms())) is None
 
@@ -148,3 +149,41 @@ def test_within_the_time_limit_nothing_happens() -> None:
     assert run.ask("reset")["type"] == "observation"
     assert run.ask("step", message="x" * (INLINE_MESSAGE_CHARACTERS + 1))["type"] == "observation"
     run.close()
+
+
+def test_work_is_in_flight_from_its_asking_to_its_end() -> None:
+    go = threading.Event()
+    run = Run(Echo, ServerSettings(step_timeout_s=0.01))
+    session = run.session
+
+    async def main() -> None:
+        # The limit makes a task of it, which has not begun yet.
+        asking = asyncio.ensure_future(session.run(lambda hosted: go.wait(10)))
+        await asyncio.sleep(0)
+        assert not session.idle_for(-1)
+        with pytest.raises(SessionEndedError):
+            await asking
+        assert not session.idle_for(-1)
+        go.set()
+        await session._run(lambda: None)
+        assert session.idle_for(-1)
+
+    run.loop.run_until_complete(main())
+    run.close()
+
+
+def test_a_session_whose_thread_has_ended_says_so() -> None:
+    run = Run(Echo)
+    run.session.worker.stop()
+    with pytest.raises(SessionEndedError):
+        run.ask("reset")
+    assert run.session.idle_for(-1)
+    run.close()
+
+
+def test_the_lower_of_two_limits_holds() -> None:
+    none, low, high = Limit(None, "a"), Limit(1.0, "b"), Limit(2.0, "c")
+    assert none.within(None, "x") is none
+    assert low.within(2.0, "x") is low
+    assert high.within(1.5, "x") == Limit(1.5, "x")
+    assert none.within(1.5, "x") == Limit(1.5, "x")

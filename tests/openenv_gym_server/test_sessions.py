@@ -13,10 +13,11 @@ import pytest
 
 from openenv_gym.errors import CapacityError, EnvironmentFactoryError, InvalidActionError
 from openenv_gym.messages import OpenSettings
-from openenv_gym_server.errors import SessionNotFoundError
+from openenv_gym_server.errors import SessionEndedError, SessionNotFoundError
 from openenv_gym_server.factories import EnvironmentFactory
 from openenv_gym_server.hosting import Models
-from openenv_gym_server.sessions import Sessions
+from openenv_gym_server.session import Limit
+from openenv_gym_server.sessions import MAX_ABANDONED, MAX_BORROWED, Sessions
 from openenv_gym_server.settings import DEFAULT_CAPACITY, ServerSettings
 from tests.text_envs import Bare, Broken, Echo, Heard, Say, make_bare, make_broken, make_echo
 
@@ -177,9 +178,9 @@ def test_environments_that_want_one_thread_share_it() -> None:
             for _ in range(3):
                 session = await sessions.open("socket")
                 threads.add(await session.run(lambda hosted: hosted.reset({}) and threading.get_ident()))  # type: ignore[arg-type]
-            threads.add(await sessions.borrow(lambda hosted: threading.get_ident()))
+            threads.add(await sessions.borrow(lambda hosted: threading.get_ident(), Limit(None, "nothing")))
             await sessions.end(session, "tested")
-            threads.add(await sessions.borrow(lambda hosted: threading.get_ident()))
+            threads.add(await sessions.borrow(lambda hosted: threading.get_ident(), Limit(None, "nothing")))
             assert len(threads) == 1
 
         run(sessions, body)
@@ -288,3 +289,51 @@ def test_sessions_can_be_opened_again_after_a_shutdown() -> None:
         await sessions.open("kept")
 
     run(sessions, body)
+
+
+def test_a_session_whose_thread_was_stopped_is_forgotten() -> None:
+    sessions = sessions_of()
+
+    async def body() -> None:
+        session = await sessions.open("socket")
+        session.worker.stop()
+        await asyncio.wait_for(sessions.end(session, "tested"), WAIT_S)
+        assert len(sessions) == 0
+
+    run(sessions, body)
+
+
+@pytest.mark.parametrize("capacity", [None, "unlimited"])
+def test_a_full_server_of_undeclared_environments_says_why_there_is_one_and_what_to_do(capacity: Any) -> None:
+    sessions = sessions_of(Bare, max_concurrent_envs=capacity)
+
+    async def body() -> None:
+        await sessions.open("socket")
+        with pytest.raises(CapacityError) as caught:
+            await sessions.open("socket")
+        for part in ("Bare does not declare SUPPORTS_CONCURRENT_SESSIONS", "disturb", "Close the other session"):
+            assert part in str(caught.value)
+
+    run(sessions, body)
+
+
+def test_requests_that_hang_free_their_places_in_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("openenv_gym_server.sessions.DEFAULT_REQUEST_TIMEOUT_S", 0.05)
+    monkeypatch.setattr("openenv_gym_server.sessions.DEFAULT_QUESTION_TIMEOUT_S", 0.05)
+    leave = threading.Event()
+    sessions = sessions_of()
+
+    def hang(_: object) -> None:
+        assert leave.wait(WAIT_S)
+
+    async def body() -> None:
+        limit = Limit.step(sessions.settings)
+        hung = [sessions.borrow(hang, limit) for _ in range(MAX_BORROWED)] + [sessions.ask(hang)]
+        for error in await asyncio.gather(*hung, return_exceptions=True):
+            assert isinstance(error, SessionEndedError)
+            assert "reset_timeout_s, step_timeout_s" in str(error)
+        assert sessions._borrowed.free == MAX_BORROWED
+        leave.set()
+
+    run(sessions, body)
+    assert sessions._abandoned.free == MAX_ABANDONED

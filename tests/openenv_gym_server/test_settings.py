@@ -24,6 +24,7 @@ from openenv_gym_server.settings import ServerSettings, uvicorn_options
         ("close_timeout_s", float("inf")),
         ("shutdown_timeout_s", "1"),
         ("max_message_size_mb", 0),
+        ("open_timeout_s", 0),
         ("allowed_env_kwargs", "size"),
         ("remote_names", 5),
     ],
@@ -52,3 +53,23 @@ def test_names_may_come_in_any_collection() -> None:
 def test_uvicorn_gets_limits_that_leave_room_for_an_answer() -> None:
     options = uvicorn_options(ServerSettings(max_message_size_mb=2, shutdown_timeout_s=1.5))
     assert options == {"ws_max_size": 3 * 2**20, "timeout_graceful_shutdown": 2}
+
+
+def test_a_token_is_in_no_text_of_the_settings() -> None:
+    assert "very-secret" not in repr(ServerSettings(token="very-secret"))
+    for impossible in ("very secret", "", "é", 5, b"very-secret"):
+        with pytest.raises(SettingsError) as caught:
+            ServerSettings(token=impossible)  # type: ignore[arg-type]
+        assert caught.value.setting == "token"
+        assert "very" not in str(caught.value)
+
+
+def test_a_message_may_be_as_large_as_the_reference_has_it() -> None:
+    assert ServerSettings().max_message_bytes == 16 * 2**20
+
+
+def test_sharing_tracebacks_is_asked_for_by_a_bool() -> None:
+    assert ServerSettings(share_tracebacks=True).share_tracebacks is True
+    with pytest.raises(SettingsError) as caught:
+        ServerSettings(share_tracebacks="yes")  # type: ignore[arg-type]
+    assert caught.value.setting == "share_tracebacks"

@@ -136,7 +136,7 @@ def test_an_info_that_plain_json_would_change_travels_exactly_too():
 
 def test_warnings_ride_in_the_metadata():
     envelope = codec().encode_observation(GymObservation([0.0, 0.0], warnings=("hear me",)))
-    assert envelope.metadata["warnings"] == ["hear me"]
+    assert envelope.metadata["x-warnings"] == ["hear me"]
 
 
 def test_an_observation_that_does_not_fit_is_an_error_with_its_path():
@@ -149,7 +149,7 @@ def test_a_cast_early_in_an_episode_is_noted_once_a_session():
     both = codec()
 
     def warnings_of(obs, early):
-        return both.encode_observation(GymObservation(obs, early=early)).metadata.get("warnings", [])
+        return both.encode_observation(GymObservation(obs, early=early)).metadata.get("x-warnings", [])
 
     assert warnings_of(np.zeros(2, np.float32), early=True) == []
     assert warnings_of(np.zeros(2), early=False) == []

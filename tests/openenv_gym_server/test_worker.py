@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
 
 import pytest
 
+from openenv_gym_server.errors import SessionEndedError
 from openenv_gym_server.worker import Worker
 
 WAIT_S = 10.0
@@ -165,3 +167,100 @@ def test_a_thread_does_not_wait_for_itself() -> None:
     assert worker.submit(worker.join, 5.0).result(WAIT_S) is False
     worker.stop()
     assert worker.join(WAIT_S)
+
+
+def test_a_stopped_worker_refuses_jobs_at_once() -> None:
+    worker = Worker("tested")
+    worker.stop()
+    worker.stop()
+    with pytest.raises(SessionEndedError):
+        worker.submit(lambda: 1)
+
+    async def main() -> None:
+        with pytest.raises(SessionEndedError):
+            await asyncio.wait_for(worker.run(lambda: 1), WAIT_S)
+
+    asyncio.run(main())
+    assert worker.join(WAIT_S)
+
+
+def test_whoever_stops_waiting_does_not_end_the_job(worker: Worker) -> None:
+    go = threading.Event()
+    future = worker.submit(go.wait, WAIT_S)
+    assert not future.cancel()
+    go.set()
+    assert future.result(WAIT_S)
+
+
+@pytest.fixture
+def looping():  # type: ignore[no-untyped-def]
+    worker = Worker("tested", may_be_async=True)
+    yield worker
+    worker.stop()
+    assert worker.join(WAIT_S)
+
+
+async def _exit() -> None:
+    raise SystemExit
+
+
+def _stop() -> None:
+    asyncio.get_running_loop().stop()
+
+
+def _stop_soon() -> None:
+    asyncio.get_running_loop().call_soon(_stop)
+
+
+def _exit_in_background() -> None:
+    _kept.append(asyncio.get_running_loop().create_task(_exit()))
+
+
+def _cancel_all_others() -> None:
+    for task in asyncio.all_tasks() - {asyncio.current_task()}:
+        task.cancel()
+
+
+def _cancel_all_later() -> None:
+    asyncio.get_running_loop().call_later(0.01, _cancel_everything)
+
+
+def _cancel_everything() -> None:
+    for task in asyncio.all_tasks():
+        task.cancel()
+
+
+_kept: list[asyncio.Task[None]] = []
+
+
+@pytest.mark.parametrize(
+    "harm",
+    [_stop, _stop_soon, _exit_in_background, _cancel_all_others, _cancel_all_later],
+    ids=lambda harm: harm.__name__,
+)
+def test_nothing_that_is_done_to_the_loop_keeps_the_thread_from_its_jobs(
+    looping: Worker, harm: Callable[[], None]
+) -> None:
+    async def step(pause: int) -> int:
+        harm()
+        for _ in range(pause):
+            await asyncio.sleep(0)
+        return pause
+
+    for pause in (0, 1, 5):
+        assert looping.submit(lambda pause=pause: looping.wait_for(step(pause))).result(WAIT_S) == pause
+        for _ in range(3):
+            assert looping.submit(lambda: 1).result(WAIT_S) == 1
+    _kept.clear()
+
+
+def test_a_closed_loop_is_replaced(looping: Worker) -> None:
+    async def one() -> int:
+        return 1
+
+    def close() -> None:
+        asyncio.get_event_loop_policy().get_event_loop().close()
+
+    looping.submit(close).result(WAIT_S)
+    assert looping.submit(lambda: 2).result(WAIT_S) == 2
+    assert looping.submit(lambda: looping.wait_for(one())).result(WAIT_S) == 1

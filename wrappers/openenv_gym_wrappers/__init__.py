@@ -1,3 +1,3 @@
-"""Gymnasium wrappers for remote environments; each has a twin of the same name for vector environments."""
+"""Gymnasium wrappers for remote environments."""
 
 __all__: list[str] = []

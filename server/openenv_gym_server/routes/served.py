@@ -9,7 +9,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 
 from openenv_gym_server.catalogue import Catalogue
 from openenv_gym_server.errors import http_answer
-from openenv_gym_server.protection import refusal
+from openenv_gym_server.protection import page_refusal
 from openenv_gym_server.sessions import Sessions
 from openenv_gym_server.settings import ServerSettings
 
@@ -29,14 +29,15 @@ def guarded_router(served: Served) -> APIRouter:
     """A router whose routes refuse foreign web pages."""
 
     async def guard(request: Request) -> None:
-        reason = refusal(request.scope, served.settings)
-        if reason is not None:
-            raise HTTPException(403, reason)
+        refused = page_refusal(request.scope, served.settings)
+        if refused is not None:
+            raise HTTPException(refused.status, refused.reason)
 
     return APIRouter(dependencies=[Depends(guard)])
 
 
-def failure(error: Exception) -> Response:
+def failure(error: Exception, request: Request | None = None, session_id: str | None = None) -> Response:
     """The HTTP answer to an error."""
-    status, body = http_answer(error)
+    message = "an HTTP request" if request is None else f"{request.method} {request.url.path}"
+    status, body = http_answer(error, session_id, message)
     return PlainTextResponse(body, status) if isinstance(body, str) else JSONResponse(body, status)

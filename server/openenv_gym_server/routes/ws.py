@@ -13,15 +13,15 @@ import functools
 from typing import Any
 from urllib.parse import parse_qs
 
-import msgspec
 from starlette.types import Receive, Scope, Send
 
 from openenv_gym.errors import InvalidActionError, OpenEnvGymError
-from openenv_gym.messages import SUBPROTOCOL, Close, Open, OpenSettings
+from openenv_gym.messages import SUBPROTOCOL, Close, Open, OpenSettings, Request, RequestId
 from openenv_gym_server import dispatch
 from openenv_gym_server.dispatch import Terms
 from openenv_gym_server.errors import SessionEndedError, error_frame, fault, invalid_message
-from openenv_gym_server.protection import refusal
+from openenv_gym_server.reading import off_the_loop
+from openenv_gym_server.reports import report
 from openenv_gym_server.routes.served import Served
 from openenv_gym_server.session import Session
 
@@ -36,11 +36,7 @@ class WebSocketApp:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Serve one connection, from its handshake to its end."""
-        await receive()
-        reason = refusal(scope, self._served.settings)
-        if reason is not None:
-            await _refuse(scope, send, reason)
-            return
+        await receive()  # the handshake itself
         connection = _Connection(self._served, scope, receive, send)
         # OSError: the peer is gone. CancelledError: the server stopped waiting for a busy environment, whose session
         # ends by itself. Nobody is left to be told, and this is the task's outermost frame.
@@ -56,6 +52,8 @@ class _Connection:
         self._receive = receive
         self._asgi_send = send
         self._closed = False
+        self._session: Session | None = None
+        self._open_timeout_s = served.settings.open_timeout_s
         query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
         self._attach_to = query.get("session_id", [None])[0]
         self._terms = Terms(
@@ -65,70 +63,91 @@ class _Connection:
             production=served.settings.production,
             remote_names=served.settings.remote_names,
             max_message_bytes=served.settings.max_message_bytes,
+            share_tracebacks=served.settings.share_tracebacks,
         )
 
     async def serve(self) -> None:
         """Accept, find or make the session, converse, clean up."""
         subprotocol = SUBPROTOCOL if self._terms.extended else None
         await self._asgi_send({"type": "websocket.accept", "subprotocol": subprotocol, "headers": []})
-        session: Session | None = None
         try:
-            session = await self._begin()
-            if session is not None:
-                self._terms = dataclasses.replace(self._terms, session_id=session.id)
-                await self._converse(session)
+            await self._begin()
+            if self._session is not None:
+                await self._converse(self._session)
         except OpenEnvGymError as error:
-            if session is not None:
-                self._sessions.begin_end(session, str(error))
-            await self._send(error_frame(error).decode())
+            if self._session is not None:
+                self._sessions.begin_end(self._session, str(error))
+            await self._refuse(error, "connect")
         finally:
-            await self._leave(session)
+            await self._leave()
 
     # ------------------------------------------------------------------------------------------- the session
 
-    async def _begin(self) -> Session | None:
+    async def _begin(self) -> None:
         if self._attach_to is not None:
-            return self._sessions.attach(self._attach_to)
-        if self._terms.extended:
-            return await self._opened()
-        return await self._sessions.open("socket")
+            self._own(self._sessions.attach(self._attach_to))
+        elif self._terms.extended:
+            await self._opened()
+        else:
+            self._own(await self._sessions.open("socket"))
 
-    async def _opened(self) -> Session | None:
-        """The session that the peer opens itself; None where it leaves instead."""
+    def _own(self, session: Session) -> None:
+        """The session is this connection's from now on, and ends with it, whatever happens next."""
+        self._session = session
+        self._terms = dataclasses.replace(self._terms, session_id=session.id)
+
+    async def _opened(self) -> None:
+        """Have the peer open its session itself; there is none where it leaves instead."""
         terms = dataclasses.replace(self._terms, opened=False)
-        while (text := await self._next_text()) is not None:
-            request = dispatch.read(text, terms)
-            if isinstance(request, str):
-                await self._send(request)
-            elif isinstance(request, Close):
-                return None
-            elif not isinstance(request, Open):
+        while True:
+            request = await self._first_request(terms)
+            if request is None or isinstance(request, Close):
+                return
+            if not isinstance(request, Open):
                 error = SessionEndedError("the first message under openenv-gym.v1 is x-open", code="SESSION_ERROR")
-                await self._send(error_frame(error, request.id).decode())
-                return None
-            else:
-                session = await self._answer_open(request, terms)
-                if session is not None or self._closed:
-                    return session
+                await self._refuse(error, "x-open", request.id)
+                return
+            await self._answer_open(request, terms)
+            if self._session is not None or self._closed:
+                return
+
+    async def _first_request(self, terms: Terms) -> Request | None:
+        """The first message that can be read; None once the peer is gone.
+
+        Raises:
+            SessionEndedError: none came in time; such a socket must not stay for nothing.
+        """
+        try:
+            async with asyncio.timeout(self._open_timeout_s):
+                while (text := await self._next_text()) is not None:
+                    request = await off_the_loop(len(text), dispatch.read, text, terms)
+                    if not isinstance(request, str):
+                        return request
+                    await self._send(request)
+        except TimeoutError as error:
+            raise SessionEndedError(
+                f"no x-open came within the server's setting open_timeout_s={self._open_timeout_s:g}",
+                code="SESSION_ERROR",
+            ) from error
         return None
 
-    async def _answer_open(self, request: Open, terms: Terms) -> Session | None:
-        """Make the session's environment and describe it; None where the request cannot be met."""
+    async def _answer_open(self, request: Open, terms: Terms) -> None:
+        """Make the session's environment and describe it; there is no session where the request cannot be met."""
         try:
             _check_open(request.data)
-            session = await self._sessions.open("socket", _exact_opening(request.data))
+            session = await self._sessions.open("socket", request.data)
         except InvalidActionError as error:
-            await self._send(error_frame(error, request.id).decode())
-            return None
+            await self._refuse(error, "x-open", request.id)
+            return
         except OpenEnvGymError as error:
-            await self._send(error_frame(error, request.id).decode())
+            await self._refuse(error, "x-open", request.id)
             await self._close()
-            return None
+            return
+        self._own(session)
         terms = dataclasses.replace(terms, session_id=session.id)
         answer = await session.run(functools.partial(dispatch.perform, request=request, terms=terms))
-        if answer is not None:
-            await self._send(answer)
-        return session
+        assert answer is not None  # only close has none
+        await self._send(answer)
 
     async def _converse(self, session: Session) -> None:
         session.farewell = self._farewell
@@ -138,7 +157,8 @@ class _Connection:
                 return
             await self._send(answer)
 
-    async def _leave(self, session: Session | None) -> None:
+    async def _leave(self) -> None:
+        session = self._session
         if session is not None:
             session.farewell = None
             if session.kind == "kept" and session.ending is None:
@@ -168,6 +188,11 @@ class _Connection:
             message = "a text frame with a JSON object was expected, got a binary frame"
             await self._send(error_frame(invalid_message(fault("string_type", [], message, None))).decode())
 
+    async def _refuse(self, error: OpenEnvGymError, message: str, request_id: RequestId = None) -> None:
+        report(error, self._terms.session_id, message)
+        frame = error_frame(error, request_id, share_traceback=self._terms.share_tracebacks)
+        await self._send(frame.decode())
+
     async def _send(self, text: str) -> None:
         if not self._closed:
             await self._asgi_send({"type": "websocket.send", "text": text})
@@ -194,19 +219,3 @@ def _check_open(opening: OpenSettings) -> None:
         if value is not None:
             message = "belongs to sessions of several environments, which this server does not open"
             raise invalid_message(fault("not_supported", ["data", name], message, value))
-
-
-def _exact_opening(opening: OpenSettings) -> OpenSettings:
-    env_kwargs = opening.env_kwargs.items()
-    exact = {name: dispatch.exact(value, "data", "env_kwargs", name) for name, value in env_kwargs}
-    return msgspec.structs.replace(opening, env_kwargs=exact)
-
-
-async def _refuse(scope: Scope, send: Send, reason: str) -> None:
-    """End a handshake with 403 and the reason, where the server can send one."""
-    if "websocket.http.response" in scope.get("extensions", {}):
-        headers = [(b"content-type", b"text/plain; charset=utf-8")]
-        await send({"type": "websocket.http.response.start", "status": 403, "headers": headers})
-        await send({"type": "websocket.http.response.body", "body": reason.encode()})
-    else:
-        await send({"type": "websocket.close", "code": 1008, "reason": reason[:100]})

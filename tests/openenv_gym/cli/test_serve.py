@@ -2,6 +2,7 @@
 
 import re
 import signal
+import socket
 import subprocess
 import sys
 from contextlib import contextmanager
@@ -18,13 +19,13 @@ from openenv_gym.errors import SettingsError
 
 
 @contextmanager
-def command(*arguments, env=None):
+def command(*arguments, cwd=None):
     """``openenv-gym serve`` in a process of its own, for as long as the block lasts; gives its URL."""
     process = subprocess.Popen(
         [sys.executable, "-m", "openenv_gym.cli", "serve", *arguments, "--port", "0", "--log-level", "warning"],
         stdout=subprocess.PIPE,
         text=True,
-        env=env,
+        cwd=cwd,
     )
     try:
         line = process.stdout.readline()
@@ -96,6 +97,29 @@ def test_an_option_that_cannot_be_is_a_typed_error(arguments):
     assert isinstance(result.exception, SettingsError)
 
 
+def test_a_port_in_use_is_a_typed_error():
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        result = CliRunner().invoke(app, ["serve", "openenv_gym_envs.echo", "--port", str(port)])
+    assert isinstance(result.exception, SettingsError)
+    assert result.exception.setting == "port"
+
+
+def test_what_lies_in_the_current_directory_can_be_served(tmp_path):
+    (tmp_path / "local_app_module.py").write_text("from openenv_gym_envs.echo import create_app\n")
+    with command("local_app_module:create_app", cwd=tmp_path) as url:
+        assert httpx.get(f"{url}/health", trust_env=False).status_code == 200
+
+
+def test_with_a_token_only_those_who_have_it_are_served():
+    with command("openenv_gym_envs.echo", "--token", "secret") as url:
+        assert httpx.get(f"{url}/metadata", trust_env=False).status_code == 401
+        headers = {"Authorization": "Bearer secret"}
+        with gymnasium.make("openenv/remote-v0", base_url=url, headers=headers) as env:
+            env.reset()
+            assert env.step("hi")[0] == "hi"
+
+
 @pytest.mark.parametrize("text", ["none", "None", "off", "0"])
 def test_no_limit_can_be_said_in_words_and_as_zero(text):
     assert _seconds("ping-interval", text) is None
@@ -105,10 +129,12 @@ def test_options_are_read_as_meant():
     assert _seconds("ping-interval", "2.5") == 2.5
     assert (_capacity(None), _capacity("unlimited"), _capacity("8")) == (None, "unlimited", 8)
     assert (_names(None), _names(["a", "b"]), _names(["a", "all"])) == (frozenset(), {"a", "b"}, "all")
-    assert [_keyword(entry) for entry in ("a=1", "b=null", 'c="1"', "d=8x8", "e=a=b")] == [
+    assert [_keyword(entry) for entry in ("a=1", "b=null", 'c="1"', "d=8x8", "e=a=b", "f=False", "g=(1, 2)")] == [
         ("a", 1),
         ("b", None),
         ("c", "1"),
         ("d", "8x8"),
         ("e", "a=b"),
+        ("f", False),
+        ("g", (1, 2)),
     ]

@@ -85,7 +85,9 @@ def test_a_given_address_is_kept_and_releasing_it_does_nothing():
 
 
 def test_renewing_asks_where_the_server_is_now():
-    addresses = iter(["http://two"])
+    addresses = iter([("http://two", {"a": "b"})])
     lease = Lease("http://one", renew=lambda: next(addresses))
     assert lease.embedded
+    assert lease.headers == {}
     assert lease.renew() == lease.base_url == "http://two"
+    assert lease.headers == {"a": "b"}

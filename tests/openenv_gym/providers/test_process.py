@@ -21,8 +21,9 @@ ECHO = "openenv_gym_envs.echo"
 
 
 def answers(base_url):
+    """Whether a server is there; one that wants a token is."""
     try:
-        return httpx.get(f"{base_url}/health", trust_env=False, timeout=5).status_code == 200
+        return httpx.get(f"{base_url}/health", trust_env=False, timeout=5).status_code in {200, 401}
     except httpx.TransportError:
         return False
 
@@ -49,6 +50,15 @@ def test_a_server_listens_when_start_returns_and_is_gone_after_stop():
     provider.stop()
     provider.stop()
     assert not answers(base_url)
+
+
+def test_a_private_server_wants_the_token_that_its_provider_knows():
+    with ProcessProvider(ECHO, private=True) as provider:
+        base_url = provider.start()
+        provider.wait_for_ready(base_url)
+        assert httpx.get(f"{base_url}/metadata", trust_env=False).status_code == 401
+        assert httpx.get(f"{base_url}/metadata", trust_env=False, headers=provider.headers).status_code == 200
+    assert "Bearer" not in repr(provider)
 
 
 def test_starting_twice_is_refused():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -44,6 +45,9 @@ DTYPES = (
     ),
     *(">f2", ">f4", ">f8", ">i4", ">u8"),
 )
+DISCRETE_HAS_DTYPE = "dtype" in inspect.signature(Discrete).parameters
+"""Gymnasium has it from 1.2.2 on; before, every Discrete is int64."""
+
 TEXT = 'aZ9 é日🚀\n"\\\x00~-]^'
 
 
@@ -107,12 +111,14 @@ def _bits(rng: np.random.Generator, dtype: np.dtype[Any], shape: tuple[int, ...]
 
 @st.composite
 def discretes(draw: st.DrawFn) -> Discrete:
-    dtype = np.dtype(draw(st.sampled_from([name for name in DTYPES if np.dtype(name).kind in "iu"])))
+    names = [name for name in DTYPES if np.dtype(name).kind in "iu"] if DISCRETE_HAS_DTYPE else ["int64"]
+    dtype = np.dtype(draw(st.sampled_from(names)))
     limits = np.iinfo(dtype)
     n = draw(st.integers(1, min(limits.max - 1, 2**40)))
     # One less than could be: Gymnasium 1.2 overflows when it compares with start + n.
     start = draw(st.sampled_from([0, limits.min, 1, limits.max - n]))
-    return Discrete(n, start=max(start, limits.min), dtype=dtype)
+    start = max(start, limits.min)
+    return Discrete(n, start=start, dtype=dtype) if DISCRETE_HAS_DTYPE else Discrete(n, start=start)
 
 
 @st.composite

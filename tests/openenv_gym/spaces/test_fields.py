@@ -61,3 +61,25 @@ def test_one_field_stands_for_its_object() -> None:
     with pytest.raises(ValueMappingError) as caught:
         codec.decode_member({"a": 2})
     assert caught.value.path == "$.a"
+
+
+def test_the_one_field_is_read_past_others_from_its_default_or_not_at_all() -> None:
+    codec = FieldCodec("a", codec_for(Discrete(3)), {"a": 2})
+    assert codec.decode({"b": None, "a": 1}) == 1
+    assert codec.decode({}) == 2
+    for wrong, path in (({"a": "x"}, "$.a"), ([], "$")):
+        with pytest.raises(ValueMappingError) as caught:
+            codec.decode(wrong)
+        assert caught.value.path == path
+    with pytest.raises(ValueMappingError) as caught:
+        codec.encode("x")
+    assert caught.value.path == "$.a"
+    with pytest.raises(ValueMappingError, match="no 'a'"):
+        FieldCodec("a", codec_for(Discrete(3)), {}).decode({"b": 1})
+
+
+def test_the_one_field_is_read_without_a_copy_of_the_object() -> None:
+    codec = FieldCodec("a", codec_for(Discrete(3)), {})
+    codec._fields = None
+    assert codec.decode_member({"a": 1, "b": 2}) == 1
+    assert codec.encode(2) == {"a": 2}

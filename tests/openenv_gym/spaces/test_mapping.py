@@ -13,8 +13,8 @@ from pydantic import BaseModel
 
 from openenv_gym.errors import SpaceMappingError, ValueMappingError
 from openenv_gym.spaces import UnicodeText, mapping_from_schema, schema_from_space
+from openenv_gym.spaces.limits import MAX_BYTES
 from openenv_gym.spaces.mapping import MAX_DISCRETE
-from openenv_gym.spaces.serialize import MAX_SIZE
 from tests.openenv_gym.spaces.strategies import assert_same_space
 
 INF = math.inf
@@ -338,7 +338,7 @@ REFERENCE = {"$ref": "#/$defs/Node"}
         ({"type": "array", "prefixItems": [TEXT]}, "$.properties.v"),
         ({"type": "array", "prefixItems": [{"type": "odd"}], "items": False}, "$.properties.v.prefixItems[0]"),
         (
-            {"type": "array", "items": {"type": "number"}, "minItems": MAX_SIZE + 1, "maxItems": MAX_SIZE + 1},
+            {"type": "array", "items": {"type": "number"}, "minItems": MAX_BYTES + 1, "maxItems": MAX_BYTES + 1},
             "$.properties.v",
         ),
         ({"type": "object", "properties": 3}, "$.properties.v.properties"),

@@ -7,9 +7,11 @@ import dataclasses
 import select
 import socket
 import ssl
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from types import FrameType
 
 import pytest
 import trustme
@@ -32,6 +34,33 @@ def wait_until(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "it did not happen in time"
         pause.wait(0.002)
+
+
+@contextlib.contextmanager
+def interrupted_at(point: int, *, within: str) -> Iterator[None]:
+    """Raise KeyboardInterrupt before the given one of the bytecodes of the files whose path has ``within`` in it.
+
+    Harsher than a signal, whose handler runs at some of these points alone.
+    """
+    left = point
+
+    def trace(frame: FrameType, event: str, _: object) -> object:
+        nonlocal left
+        if within not in frame.f_code.co_filename or "tests" in frame.f_code.co_filename:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            left -= 1
+            if left == 0:
+                raise KeyboardInterrupt
+        return trace
+
+    old = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield
+    finally:
+        sys.settrace(old)
 
 
 def echo(connection: ServerConnection) -> None:

@@ -18,9 +18,11 @@ from openenv_gym.errors import (
     SessionStateError,
 )
 from openenv_gym.messages import SUBPROTOCOL
-from openenv_gym.transports import blocking
+from openenv_gym.transports import stream
 from openenv_gym.transports.base import ConnectionSettings, Frame, Transport
 from openenv_gym.transports.blocking import BlockingTransport
+from openenv_gym.transports.keeper import keeper
+from openenv_gym.transports.turns import Turn
 from tests.openenv_gym.transports.conftest import WAIT_S, ScriptedPeer, wait_until
 
 Start = Callable[..., str]
@@ -46,7 +48,7 @@ def test_no_thread_reads_the_socket_and_small_frames_leave_at_once(serve_scripte
     before = set(threading.enumerate())
     transport = open_transport(base_url)
     assert {thread.name for thread in set(threading.enumerate()) - before} <= {"openenv-gym-keeper"}
-    assert transport._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
+    assert transport._stream._socket.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY)
 
 
 def test_the_subprotocol_is_what_the_server_agreed_to(serve_websocket: Start, open_transport: Open) -> None:
@@ -125,7 +127,7 @@ def test_a_second_call_is_refused_and_the_first_still_gets_its_answer(
     transport.send(b"x")
     thread = threading.Thread(target=lambda: answers.append(transport.receive(WAIT_S)))
     thread.start()
-    wait_until(transport._in_call.locked)
+    wait_until(lambda: transport._turns.holder is not None)
     with pytest.raises(SessionStateError) as caught:
         transport.send(b"y")
     assert (caught.value.expected, caught.value.state) == ("idle", "in a call")
@@ -161,13 +163,45 @@ def test_large_messages_cross_tls(
     buffer_size: int,
 ) -> None:
     # A buffer below the 16 KiB of a TLS record leaves decrypted bytes where no poll() sees them.
-    monkeypatch.setattr(blocking, "_FIRST_BUFFER", buffer_size)
-    monkeypatch.setattr(blocking, "_LARGEST_BUFFER", buffer_size)
+    monkeypatch.setattr(stream, "_FIRST_BUFFER", buffer_size)
+    monkeypatch.setattr(stream, "_LARGEST_BUFFER", buffer_size)
     transport = open_transport(serve_websocket(ssl=server_context), ConnectionSettings(ca_file=authority_file))
     for size in (10, 16_000, 1_000_000):
         transport.send(b"x" * size)
         assert len(transport.receive(WAIT_S).payload) == size
     transport.close()
+
+
+def test_what_is_pending_is_found_in_fragments_and_behind_tls(
+    serve_scripted: Start, open_transport: Open, server_context: ssl.SSLContext, authority_file: str
+) -> None:
+    go = threading.Event()
+
+    def script(peer: ScriptedPeer) -> None:
+        peer.send(b"beat", opcode=Opcode.PING)
+        assert peer.receive(until=Opcode.PONG)
+        peer.send(b"beg", fin=False)
+        assert go.wait(WAIT_S)
+        peer.send(b"un", opcode=Opcode.CONT)
+        peer.wait_for_end()
+
+    base_url = serve_scripted(script, context=server_context)
+    transport = open_transport(base_url, ConnectionSettings(ca_file=authority_file, close_timeout_s=0.2))
+    wait_until(lambda: transport.pending)
+    assert not transport._inbox, "its end is still to come"
+    go.set()
+    assert transport.receive(WAIT_S).payload == b"begun"
+    assert not transport.pending
+
+
+def test_asking_what_is_pending_ends_under_a_flood_of_pings(serve_scripted: Start, open_transport: Open) -> None:
+    def script(peer: ScriptedPeer) -> None:
+        while True:
+            peer.send(b"beat" * 30, opcode=Opcode.PING)
+
+    transport = open_transport(serve_scripted(script), ConnectionSettings(close_timeout_s=0.1))
+    for _ in range(3):
+        assert not transport.pending
 
 
 def test_both_ends_may_send_large_messages_at_once_over_tls(
@@ -210,6 +244,8 @@ def test_the_keeper_leaves_a_flood_to_flow_control(serve_scripted: Start, open_t
             peer.send(b"x" * 100_000)
 
     transport = open_transport(serve_scripted(script), ConnectionSettings(max_message_size_mb=0.5, close_timeout_s=0.1))
+    keeper.remove(transport)
+    wait_until(lambda: bool(transport.tend() or transport._inbox))
     for _ in range(100):
         transport.tend()
     assert 0 < sum(len(frame.payload) for frame in transport._inbox) < 4 * 1024 * 1024
@@ -223,6 +259,7 @@ def test_pongs_the_peer_does_not_read_stop_the_reading_and_nothing_else(
             peer.send(b"beat" * 30, opcode=Opcode.PING)
 
     transport = open_transport(serve_scripted(script), ConnectionSettings(close_timeout_s=0.1))
+    keeper.remove(transport)
     wait_until(lambda: bool(transport.tend() or transport._output))
     transport.tend()
     assert transport._output
@@ -230,7 +267,10 @@ def test_pongs_the_peer_does_not_read_stop_the_reading_and_nothing_else(
 
 
 def test_the_keeper_leaves_a_connection_in_a_call_alone(echoing: BlockingTransport) -> None:
-    with echoing._turn:
-        echoing.tend()
+    call = Turn()
+    assert echoing._turns.take(call)
+    echoing.tend()
+    assert echoing._turns.holder is call
+    echoing._turns.give_back(call)
     echoing.send(b"x")
     assert echoing.receive(WAIT_S).payload == b"x"

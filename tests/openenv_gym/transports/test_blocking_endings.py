@@ -21,6 +21,7 @@ from openenv_gym.errors import (
 )
 from openenv_gym.transports.base import ConnectionSettings
 from openenv_gym.transports.blocking import BlockingTransport
+from openenv_gym.transports.turns import Turn
 from tests.openenv_gym.transports.conftest import WAIT_S, ScriptedPeer, wait_until
 
 Start = Callable[..., str]
@@ -155,6 +156,37 @@ def test_a_close_for_size_names_the_servers_limit(serve_websocket: Start, open_t
         transport.receive(WAIT_S)
 
 
+def test_a_close_for_size_that_a_send_raises_is_told_from_a_refusal_by_closed(
+    serve_websocket: Start, open_transport: Open
+) -> None:
+    transport = open_transport(serve_websocket(max_size=1000), ConnectionSettings(max_message_size_mb=0.01))
+    with pytest.raises(MessageTooLargeError, match="nothing was sent"):
+        transport.send(b"x" * 20_000)
+    assert not transport.closed
+    transport.send(b"x" * 2000)
+    wait_until(lambda: transport.closed)
+    with pytest.raises(MessageTooLargeError, match="limit of the server"):
+        transport.send(b"y")
+    assert transport.closed
+
+
+def test_a_close_is_known_without_a_call_as_soon_as_the_keeper_has_read_it(
+    serve_scripted: Start, open_transport: Open
+) -> None:
+    left = threading.Event()
+
+    def script(peer: ScriptedPeer) -> None:
+        assert left.wait(WAIT_S)
+        peer.send(b"\x03\xe9restart", opcode=Opcode.CLOSE)
+
+    transport = open_transport(serve_scripted(script))
+    assert not transport.closed
+    left.set()
+    wait_until(lambda: transport.closed)
+    with pytest.raises(SessionLostError, match="1001: restart"):
+        transport.send(b"x")
+
+
 def test_an_incoming_message_above_the_limit_is_refused_by_its_header(
     serve_scripted: Start, open_transport: Open
 ) -> None:
@@ -208,7 +240,7 @@ def test_an_interrupt_while_waiting_closes_the_transport(serve_scripted: Start, 
         peer.receive()
         # Not before the client waits, or the interrupt would meet the test itself.
         assert sent.wait(WAIT_S)
-        wait_until(lambda: transport._in_call.locked())  # noqa: PLW0108 - the name is bound later
+        wait_until(lambda: transport._turns.holder is not None)
         signal.pthread_kill(main, signal.SIGINT)
         peer.receive(until=Opcode.CLOSE)
         peer.send(b"late")
@@ -236,7 +268,7 @@ def test_a_close_from_another_thread_ends_the_call_in_flight(serve_websocket: St
 
     thread = threading.Thread(target=wait)
     thread.start()
-    wait_until(transport._in_call.locked)
+    wait_until(lambda: transport._turns.holder is not None)
     transport.close()
     thread.join(WAIT_S)
     assert not thread.is_alive()
@@ -272,8 +304,8 @@ def test_an_interrupt_while_closing_leaves_no_socket(serve_scripted: Start, open
     transport = open_transport(serve_scripted(script), ConnectionSettings(close_timeout_s=1.0))
     with pytest.raises(KeyboardInterrupt):
         transport.close()
-    assert transport._socket.fileno() == -1
-    assert not transport._in_call.locked()
+    assert transport.fileno() == -1
+    assert transport._turns.holder is None
 
 
 def test_closing_waits_no_longer_than_its_timeout(serve_scripted: Start, open_transport: Open) -> None:
@@ -317,10 +349,10 @@ def test_a_peer_that_reads_nothing_is_a_timeout(serve_scripted: Start, open_tran
 
 
 def test_a_close_in_the_middle_of_a_call_is_quiet_and_final(echoing: BlockingTransport) -> None:
-    with echoing._in_call:
-        echoing.close()
-        echoing._socket.close()
-        echoing.close()
-        # An interrupt may have left the mark of a call behind; the connection is lost all the same.
-        with pytest.raises(SessionLostError, match="while a call was in flight"):
-            echoing.send(b"x")
+    assert echoing._turns.take(Turn())
+    echoing.close()
+    # An interrupt may have left the mark of a call behind; the connection is lost all the same.
+    with pytest.raises(SessionLostError, match="while a call was in flight"):
+        echoing.send(b"x")
+    echoing.close()
+    assert echoing.fileno() == -1

@@ -8,11 +8,20 @@ from typing import cast
 import pytest
 from websockets.client import ClientProtocol
 from websockets.exceptions import PayloadTooBig
+from websockets.exceptions import ProtocolError as WebSocketProtocolError
 from websockets.frames import Close
 from websockets.uri import parse_uri
 
 from openenv_gym.errors import MessageTooLargeError, OpenEnvGymError, ProtocolError, SessionLostError
-from openenv_gym.transports.endings import busy, closed_by_server, lost, peer_ended, timed_out, too_large
+from openenv_gym.transports.endings import (
+    busy,
+    closed_by_server,
+    foreign_failure,
+    lost,
+    peer_ended,
+    timed_out,
+    too_large,
+)
 
 
 def ended(protocol: object, error: OSError | None = None) -> OpenEnvGymError:
@@ -47,6 +56,28 @@ def test_a_fault_of_the_peer_is_a_protocol_error(protocol: ClientProtocol) -> No
     failure = ended(protocol)
     assert isinstance(failure, ProtocolError)
     assert failure.received == "reserved bits must be 0"
+
+
+@pytest.mark.parametrize("failure", [RuntimeError("x"), MemoryError(), TimeoutError(), EOFError()])
+def test_what_the_parser_caught_without_its_being_the_peers_is_foreign(
+    protocol: ClientProtocol, failure: Exception
+) -> None:
+    protocol.parser_exc = failure
+    assert foreign_failure(protocol) is failure
+
+
+@pytest.mark.parametrize(
+    "failure", [None, WebSocketProtocolError("x"), PayloadTooBig(2, 1), UnicodeDecodeError("utf-8", b"", 0, 1, "x")]
+)
+def test_a_fault_of_the_peer_is_not_foreign(protocol: ClientProtocol, failure: Exception | None) -> None:
+    protocol.parser_exc = failure
+    assert foreign_failure(protocol) is None
+
+
+def test_the_end_of_the_stream_is_not_foreign(protocol: ClientProtocol) -> None:
+    protocol.parser_exc = EOFError()
+    protocol.reader.feed_eof()
+    assert foreign_failure(protocol) is None
 
 
 def test_a_close_frame_outranks_what_the_network_said(protocol: ClientProtocol) -> None:

@@ -66,6 +66,23 @@ def test_a_status_or_a_web_page_says_what_to_check(serve_http: Start, answer: An
     assert "secret" not in str(caught.value)
 
 
+def test_the_json_beside_a_status_that_is_a_failure_is_kept(serve_http: Start) -> None:
+    document = b'{"status":"unavailable","reason":"full","capacity":{"free":0}}'
+    base_url = serve_http(lambda _: (503, JSON_TYPE, document))
+    with pytest.raises(UnreachableError) as caught:
+        fetch_json(base_url, "/ready", ConnectionSettings())
+    assert caught.value.status == 503
+    assert caught.value.body == {"status": "unavailable", "reason": "full", "capacity": {"free": 0}}
+
+
+@pytest.mark.parametrize("body", [b"", b"<html>", b"[" * 100_000, b'"' + b"x" * 65_536 + b'"'])
+def test_anything_else_beside_such_a_status_is_not(serve_http: Start, body: bytes) -> None:
+    base_url = serve_http(lambda _: (503, JSON_TYPE, body))
+    with pytest.raises(UnreachableError) as caught:
+        fetch_json(base_url, "/ready", ConnectionSettings())
+    assert caught.value.body is None
+
+
 def test_what_is_not_json_is_a_protocol_error(serve_http: Start) -> None:
     with pytest.raises(ProtocolError) as caught:
         fetch_json(serve_http(lambda _: (200, {}, b"healthy")), "/health", ConnectionSettings())

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import gc
 import os
+import socket
 import threading
 import time
 import warnings
@@ -17,18 +19,24 @@ from openenv_gym.errors import SessionLostError
 from openenv_gym.transports import blocking
 from openenv_gym.transports.blocking import BlockingTransport
 from openenv_gym.transports.keeper import INTERVAL_S, Keeper
-from tests.openenv_gym.transports.conftest import WAIT_S, echo
+from tests.openenv_gym.transports.conftest import WAIT_S, ScriptedPeer, echo, interrupted_at, wait_until
 
 Start = Callable[..., str]
 Open = Callable[..., BlockingTransport]
 
 
 class Connection:
-    """Counts what a keeper does to it."""
+    """Always readable; counts what a keeper does to it."""
 
     def __init__(self) -> None:
         self.tended = threading.Semaphore(0)
         self.abandoned = False
+        self.socket, self._peer = socket.socketpair()
+        self._peer.send(b"x")
+        weakref.finalize(self, close_all, self.socket, self._peer)
+
+    def fileno(self) -> int:
+        return self.socket.fileno()
 
     def tend(self) -> None:
         self.tended.release()
@@ -37,11 +45,16 @@ class Connection:
         self.abandoned = True
 
 
+def close_all(*sockets: socket.socket) -> None:
+    for sock in sockets:
+        sock.close()
+
+
 @pytest.fixture
 def keeper() -> Iterator[Keeper]:
     keeper = Keeper(interval_s=0.02)
     yield keeper
-    for connection in list(keeper._connections):
+    for connection in list(keeper._connections.values()):
         keeper.remove(connection)
     join(keeper)
 
@@ -54,14 +67,15 @@ def quick_keeper(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> Keeper:
 
 
 def join(keeper: Keeper) -> None:
-    thread = keeper._thread
-    if thread is not None:
-        thread.join(WAIT_S)
-    assert not keeper.running
+    wait_until(lambda: not keeper.running)
+
+
+def keepers() -> list[threading.Thread]:
+    return [thread for thread in threading.enumerate() if thread.name == "openenv-gym-keeper"]
 
 
 def test_the_interval_is_well_within_what_servers_wait() -> None:
-    assert 0 < INTERVAL_S <= 10
+    assert 0 < INTERVAL_S <= 0.2
 
 
 def test_no_thread_runs_without_a_connection(keeper: Keeper) -> None:
@@ -69,24 +83,74 @@ def test_no_thread_runs_without_a_connection(keeper: Keeper) -> None:
 
 
 def test_one_named_daemon_thread_tends_every_connection(keeper: Keeper) -> None:
+    before = keepers()
     connections = [Connection(), Connection()]
     for connection in connections:
         keeper.add(connection)
-    thread = keeper._thread
-    assert thread is not None
-    assert (thread.name, thread.daemon) == ("openenv-gym-keeper", True)
     for _ in range(3):
         assert all(connection.tended.acquire(timeout=WAIT_S) for connection in connections)
-    assert keeper._thread is thread
+    (thread,) = [thread for thread in keepers() if thread not in before]
+    assert thread.daemon
+
+
+def test_a_connection_with_nothing_to_read_costs_no_visit(keeper: Keeper) -> None:
+    silent, busy = Connection(), Connection()
+    silent.socket.recv(1)
+    for connection in (silent, busy):
+        keeper.add(connection)
+    for _ in range(3):
+        assert busy.tended.acquire(timeout=WAIT_S)
+    assert not silent.tended.acquire(blocking=False)
+
+
+def test_a_connection_under_a_number_that_was_used_before_is_tended(keeper: Keeper) -> None:
+    first = Connection()
+    keeper.add(first)
+    assert first.tended.acquire(timeout=WAIT_S)
+    second = Connection()
+    number = first.fileno()
+    first.socket.close()
+    os.dup2(second.fileno(), number)
+    second.socket.close()
+    with socket.socket(fileno=number) as second.socket:
+        keeper.add(second)
+        keeper.remove(first)
+        assert second.tended.acquire(timeout=WAIT_S)
+        keeper.remove(second)
+
+
+def test_a_number_that_outlives_its_connection_is_watched_no_longer(keeper: Keeper) -> None:
+    connection = Connection()
+    number = connection.fileno()
+    keeper._watch.add(number)
+    keeper._round()
+    assert keeper._watch.readable() == []
+    assert not connection.tended.acquire(blocking=False)
+
+
+def test_a_connection_that_takes_over_the_number_just_then_stays_watched(
+    keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    connection = Connection()
+    number = connection.fileno()
+    keeper._watch.add(number)
+    discard = keeper._watch.discard
+
+    def arrive_and_discard(descriptor: int) -> None:
+        keeper._connections[number] = connection
+        discard(descriptor)
+
+    monkeypatch.setattr(keeper._watch, "discard", arrive_and_discard)
+    keeper._round()
+    assert keeper._watch.readable() == [number]
+    keeper._connections.clear()
 
 
 def test_the_thread_ends_with_the_last_connection_and_comes_back(keeper: Keeper) -> None:
-    keeper.interval_s = 3600
     connection = Connection()
     keeper.add(connection)
     keeper.remove(connection)
     join(keeper)
-    keeper.interval_s = 0.02
     keeper.add(connection)
     assert connection.tended.acquire(timeout=WAIT_S)
 
@@ -105,14 +169,12 @@ def test_a_connection_nobody_holds_is_collected_and_the_thread_ends(keeper: Keep
 def test_after_a_fork_the_old_connections_are_abandoned_and_new_ones_tended(keeper: Keeper) -> None:
     inherited = Connection()
     keeper.add(inherited)
-    old = keeper._thread
     keeper.forked()
     assert inherited.abandoned
     assert not keeper.running
     fresh = Connection()
     keeper.add(fresh)
     assert fresh.tended.acquire(timeout=WAIT_S)
-    assert keeper._thread is not old
 
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
@@ -148,11 +210,49 @@ def test_a_learner_that_computes_keeps_its_session(
     assert transport.receive(WAIT_S).payload == b"after"
 
 
+def test_a_client_that_sleeps_keeps_its_session_with_an_impatient_server(
+    serve_websocket: Start, open_transport: Open
+) -> None:
+    transport = open_transport(serve_websocket(ping_interval=0.3, ping_timeout=0.5))
+    threading.Event().wait(2.0)
+    assert not transport.closed
+    transport.send(b"after")
+    assert transport.receive(WAIT_S).payload == b"after"
+
+
+def test_a_caller_at_work_is_not_disturbed(serve_scripted: Start, open_transport: Open) -> None:
+    def script(peer: ScriptedPeer) -> None:
+        peer.receive()
+        peer.send(b"answer")
+        peer.wait_for_end()
+
+    transport = open_transport(serve_scripted(script))
+    blocking.keeper.remove(transport)
+    transport.send(b"x")
+    wait_until(lambda: transport._stream.wait(0))
+    transport.tend()
+    assert not transport._inbox, "a call has just been"
+    transport.tend()
+    assert transport._inbox, "no call came since"
+
+
+@pytest.mark.parametrize("point", range(1, 60))
+def test_an_interrupt_while_adding_or_removing_blocks_nobody(keeper: Keeper, point: int) -> None:
+    connection = Connection()
+    for call in (keeper.add, keeper.remove):
+        with interrupted_at(point, within="openenv_gym"), contextlib.suppress(KeyboardInterrupt):
+            call(connection)
+    other = Connection()
+    keeper.add(other)
+    assert other.tended.acquire(timeout=WAIT_S)
+    keeper.remove(other)
+
+
 def test_without_a_keeper_the_same_learner_loses_it(
     serve_websocket: Start, open_transport: Open, quick_keeper: Keeper
 ) -> None:
-    quick_keeper.interval_s = 3600
     transport = open_transport(serve_websocket(ping_interval=0.2, ping_timeout=0.4))
+    quick_keeper.remove(transport)
     compute(1.5)
     with pytest.raises(SessionLostError):
         transport.receive(WAIT_S)
@@ -195,7 +295,7 @@ def test_a_forked_child_opens_a_session_of_its_own_with_its_own_keeper(
         warnings.simplefilter("ignore", DeprecationWarning)
         child = os.fork()
     if child == 0:
-        names = [thread.name for thread in threading.enumerate() if thread.is_alive()]
+        names = [thread.name for thread in keepers()]
         transport = open_transport(base_url)
         transport.send(b"child")
         own = transport.receive(WAIT_S).payload == b"child" and blocking.keeper.running

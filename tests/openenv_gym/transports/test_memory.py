@@ -88,6 +88,7 @@ def test_a_close_for_size_is_said_to_be_one() -> None:
     with pytest.raises(MessageTooLargeError) as caught:
         client.send(b"x")
     assert (caught.value.size, caught.value.setting) == (4, "max_message_size_mb")
+    assert client.closed
 
 
 def test_a_cut_connection_is_lost() -> None:

@@ -140,6 +140,11 @@ def test_what_is_not_http_is_said_to_be_none(serve_tcp: Start, open_transport: O
         open_transport(serve_tcp(lambda sock: sock.sendall(b"SSH-2.0-OpenSSH_9.6\r\n")))
 
 
+def test_an_old_web_server_is_said_to_be_one(serve_tcp: Start, open_transport: Open) -> None:
+    with pytest.raises(UnreachableError, match=r"knows no WebSockets .*HTTP/1\.0 404 File not found"):
+        open_transport(serve_tcp(lambda sock: sock.sendall(b"HTTP/1.0 404 File not found\r\n\r\n")))
+
+
 def test_a_connection_cut_before_any_answer_is_unreachable(serve_tcp: Start, open_transport: Open) -> None:
     def script(sock: socket.socket) -> None:
         read_request(sock)

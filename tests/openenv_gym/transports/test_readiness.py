@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from openenv_gym.transports.readiness import Readiness
+from openenv_gym.transports.readiness import Readiness, Watch
 
 
 @pytest.fixture
@@ -38,3 +38,26 @@ def test_without_a_timeout_it_waits_until_there_is_something(pair: tuple[socket.
 
 def test_room_to_write_counts_when_writing(pair: tuple[socket.socket, socket.socket]) -> None:
     assert Readiness(pair[0]).wait(1.0, writing=True) is True
+
+
+def test_of_many_those_with_something_to_read_are_told(pair: tuple[socket.socket, socket.socket]) -> None:
+    watch = Watch()
+    left, right = (sock.fileno() for sock in pair)
+    watch.add(left)
+    watch.add(right)
+    assert watch.readable() == []
+    pair[1].send(b"x")
+    assert watch.readable() == [left]
+    watch.discard(left)
+    watch.discard(left)
+    assert watch.readable() == []
+
+
+def test_a_closed_one_counts_as_readable() -> None:
+    left, right = socket.socketpair()
+    watch = Watch()
+    number = left.fileno()
+    watch.add(number)
+    left.close()
+    right.close()
+    assert watch.readable() == [number]

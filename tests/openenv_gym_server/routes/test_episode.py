@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import threading
 from collections.abc import Iterator
 from typing import Any
@@ -14,6 +15,7 @@ from openenv_gym.types import Observation
 from openenv_gym_server.app import create_app
 from openenv_gym_server.settings import ServerSettings
 from tests.serving import serve
+from tests.sockets import serving, until
 from tests.text_envs import Broken, Echo, Heard, Say
 
 NEW = {"X-OpenEnv-Session": "new"}
@@ -233,3 +235,89 @@ def test_foreign_pages_are_refused(client: TestClient, path: str) -> None:
     assert refused.status_code == 403
     assert "OPENENV_ALLOWED_ORIGINS" in refused.json()["detail"]
     assert client.get(path, headers={"Origin": "http://testserver"}).status_code == 200
+
+
+def test_a_step_longer_than_the_requests_own_limit_ends_its_session() -> None:
+    leave, closed = threading.Event(), threading.Event()
+
+    class Slow(Echo):
+        def step(self, action: Say, timeout_s: float | None = None) -> Heard:
+            if timeout_s is not None:
+                assert leave.wait(WAIT_S)
+            return super().step(action)
+
+        def close(self) -> None:
+            super().close()
+            closed.set()
+
+    with TestClient(create_app(Slow, Say, Heard, settings=ServerSettings(step_timeout_s=30))) as client:
+        kept = {"X-OpenEnv-Session": client.post("/reset", headers=NEW).headers["X-OpenEnv-Session"]}
+        for headers in ({}, kept):
+            leave.clear()
+            closed.clear()
+            body = {"action": {"message": "x"}, "timeout_s": 0.02}
+            answer = client.post("/step", json=body, headers=headers)
+            assert answer.status_code == 504
+            assert "the request's timeout_s=0.02" in answer.json()["detail"]
+            leave.set()
+            assert closed.wait(WAIT_S)
+        assert client.post("/step", json={"action": {"message": "x"}}, headers=kept).status_code == 404
+        assert client.post("/step", json={"action": {"message": "x"}, "timeout_s": 30}).status_code == 200
+
+
+class Paced(Echo):
+    """Waits while it is made or reset, as its class says."""
+
+    where = "factory"
+    begun: threading.Event
+    leave: threading.Event
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._pause("factory")
+
+    def reset(self, seed: int | None = None) -> Heard:
+        self._pause("reset")
+        return super().reset(seed)
+
+    def _pause(self, where: str) -> None:
+        if where == self.where:
+            self.begun.set()
+            assert self.leave.wait(WAIT_S)
+
+
+@pytest.mark.parametrize("where", ["factory", "reset"])
+def test_a_session_whose_client_left_before_it_knew_its_name_ends(where: str) -> None:
+    paced: type[Paced] = type(
+        "Fresh", (Paced,), {"where": where, "begun": threading.Event(), "leave": threading.Event()}
+    )
+    app, server = serving(paced)
+    with serve(app) as url:
+        for _ in range(3):
+            with pytest.raises(httpx.ReadTimeout):
+                httpx.post(url + "/reset", headers=NEW, timeout=0.3)
+        assert paced.begun.wait(WAIT_S)
+        assert server.active_sessions == 3
+        paced.leave.set()
+        until(lambda: server.active_sessions == 0)
+        assert httpx.post(url + "/reset", headers=NEW).status_code == 200
+        assert server.active_sessions == 1
+
+
+def test_a_client_that_leaves_in_the_middle_of_its_body_is_no_error(caplog: pytest.LogCaptureFixture) -> None:
+    app, server = serving(Echo)
+    with serve(app) as url:
+        port = int(url.rpartition(":")[2])
+        for _ in range(3):
+            with socket.create_connection(("127.0.0.1", port)) as broken:
+                broken.sendall(b"POST /reset HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{")
+        assert httpx.post(url + "/reset").status_code == 200
+    assert not caplog.records
+    assert server.active_sessions == 0
+
+
+def test_large_bodies_are_read_and_refused_as_small_ones_are(client: TestClient) -> None:
+    large = "x" * 100_000
+    assert client.post("/step", json={"action": {"message": large}}).json()["observation"]["echo"] == large
+    assert client.post("/reset", json={"seed": large}).status_code == 422
+    assert client.post("/reset", content=b"[" + b"1," * 50_000).json()["detail"][0]["type"] == "json_invalid"

@@ -226,3 +226,33 @@ def test_a_bare_class_serves_one_session_and_advises() -> None:
         ask(first, {"type": "reset"})
         with client.websocket_connect("/ws") as second:
             assert "SUPPORTS_CONCURRENT_SESSIONS" in second.receive_json()["data"]["message"]
+
+
+def test_a_socket_that_is_never_opened_is_closed_in_time() -> None:
+    with client_of(settings=ServerSettings(open_timeout_s=0.05)) as client:
+        for frames in ([], ["{", '{"type":"x"}']):
+            with client.websocket_connect("/ws", subprotocols=[SUBPROTOCOL]) as socket:
+                for frame in frames:
+                    assert ask(socket, frame)["type"] == "error"
+                ended = socket.receive_json()["data"]
+                assert ended["code"] == "SESSION_ERROR"
+                assert "open_timeout_s=0.05" in ended["message"]
+                assert_closed(socket)
+
+
+def test_an_opening_that_was_refused_may_be_tried_again_and_takes_as_long_as_it_takes() -> None:
+    made = threading.Event()
+
+    class Slow(Echo):
+        def __init__(self) -> None:
+            super().__init__()
+            made.wait(0.2)
+
+    with (
+        client_of(Slow, settings=ServerSettings(open_timeout_s=0.1)) as client,
+        client.websocket_connect("/ws", subprotocols=[SUBPROTOCOL]) as socket,
+    ):
+        assert ask(socket, {"type": "x-open", "data": {"env_kwargs": {"a": 1}}})["type"] == "error"
+        assert ask(socket, {"type": "x-open"})["type"] == "x-open"
+        made.wait(0.2)
+        assert ask(socket, {"type": "reset"})["type"] == "observation"

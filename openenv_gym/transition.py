@@ -1,0 +1,86 @@
+"""What an answer to reset or step says in Gymnasium's terms: reward, terminated and truncated, info, notes.
+
+OpenEnv's envelope has one ``done`` and free metadata; this project's servers put both flags and the exact info into the
+metadata. Everything here takes any JSON in their places: what has not the form it would have from such a server is
+the environment's own metadata, and so its info. Not for observations (``interface.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from openenv_gym.info import decode_info
+from openenv_gym.messages import Outcome
+
+__all__ = ["NOTES_KEY", "metadata_of", "read_flags", "read_info", "read_notes", "read_reward"]
+
+NOTES_KEY = "x-warnings"
+"""Where a server of ours puts what its client's user should hear once: a list of strings."""
+
+_EXACT_INFO_KEY = "x-gymnasium-info"
+_NO_METADATA: Mapping[str, Any] = {}
+_NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
+
+
+def metadata_of(outcome: Outcome) -> Mapping[str, Any]:
+    """The envelope's metadata; empty where it has none."""
+    return outcome.metadata or _NO_METADATA
+
+
+def read_reward(outcome: Outcome) -> float:
+    """The reward as a float64; 0.0 where the answer has none.
+
+    JSON has no NaN and no infinities: the envelope says null then, and the metadata which.
+    """
+    if outcome.reward is not None:
+        return float(outcome.reward)
+    return _spelled_reward(metadata_of(outcome)) or 0.0
+
+
+def read_flags(outcome: Outcome) -> tuple[bool, bool]:
+    """``terminated`` and ``truncated``; ``done`` is termination unless the metadata says otherwise."""
+    metadata = metadata_of(outcome)
+    truncated = metadata.get("truncated") is True or metadata.get("TimeLimit.truncated") is True
+    terminated = metadata.get("terminated")
+    return (terminated if isinstance(terminated, bool) else outcome.done and not truncated), truncated
+
+
+def read_info(outcome: Outcome) -> dict[str, Any]:
+    """What the environment said in ``info``, or in its metadata where it knows no info.
+
+    Raises:
+        ValueMappingError: the exact form of the info is malformed.
+    """
+    metadata = metadata_of(outcome)
+    rest = {key: value for key, value in metadata.items() if not _is_read_elsewhere(key, value, outcome)}
+    flagged = all(isinstance(metadata.get(flag), bool) for flag in ("terminated", "truncated"))
+    info = rest.get("info")
+    if not flagged or not isinstance(info, dict):
+        return rest
+    del rest["info"]
+    return decode_info(info, rest.pop(_EXACT_INFO_KEY, None)) | rest
+
+
+def read_notes(outcome: Outcome) -> list[str]:
+    """What the server noted for its user."""
+    notes: Any = metadata_of(outcome).get(NOTES_KEY)
+    return list(notes) if _is_notes(notes) else []
+
+
+def _is_read_elsewhere(key: str, value: object, outcome: Outcome) -> bool:
+    """Whether one of the other functions here gives this entry of the metadata its meaning."""
+    if key in {"terminated", "truncated"}:
+        return isinstance(value, bool)
+    if key == "reward":
+        return outcome.reward is None and isinstance(value, str) and value in _NOT_FINITE
+    return key == NOTES_KEY and _is_notes(value)
+
+
+def _is_notes(value: object) -> bool:
+    return isinstance(value, list) and all(isinstance(note, str) for note in value)
+
+
+def _spelled_reward(metadata: Mapping[str, Any]) -> float | None:
+    spelled = metadata.get("reward")
+    return _NOT_FINITE.get(spelled) if isinstance(spelled, str) else None

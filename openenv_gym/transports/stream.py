@@ -1,0 +1,108 @@
+"""Bytes on a non-blocking socket, plain or TLS: what comes, what is still to go, and waiting for either.
+
+Not for what the bytes mean nor for how a connection ends (``blocking``): errors of the socket come out as they are.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import ssl
+from collections import deque
+
+from openenv_gym.transports.readiness import Readiness
+
+__all__ = ["Stream"]
+
+_FIRST_BUFFER = 65_536
+_LARGEST_BUFFER = 262_144
+_NOT_NOW = (BlockingIOError, ssl.SSLWantReadError, ssl.SSLWantWriteError)
+
+
+class Stream:
+    """One socket, which it owns and makes non-blocking.
+
+    Attributes:
+        output: what is still to be written, in order.
+
+    Example:
+        >>> a, b = socket.socketpair()
+        >>> stream = Stream(a)
+        >>> stream.output.append(b"hello")
+        >>> stream.write()
+        >>> b.recv(5)
+        b'hello'
+        >>> stream.wait(0)
+        False
+        >>> stream.close(), b.close()
+        (None, None)
+    """
+
+    def __init__(self, sock: socket.socket) -> None:
+        sock.setblocking(False)
+        self.output: deque[bytes | memoryview] = deque()
+        self._socket = sock
+        self._readiness = Readiness(sock)
+        # What TLS has decrypted already no poll() sees.
+        self._decrypted = sock.pending if isinstance(sock, ssl.SSLSocket) else _nothing
+        self._buffer = memoryview(bytearray(_FIRST_BUFFER))
+        self._more = False  # the last read filled the buffer, so the next need not wait
+
+    def fileno(self) -> int:
+        """The descriptor, -1 once it is closed."""
+        return self._socket.fileno()
+
+    def wait(self, timeout_s: float | None) -> bool:
+        """Wait until bytes can be read, or written where some are to be; False after ``timeout_s`` seconds."""
+        return self._more or self._decrypted() > 0 or self._readiness.wait(timeout_s, writing=bool(self.output))
+
+    def read(self) -> memoryview | None:
+        """What has come, valid until the next call; empty at the end of the stream, None where nothing has come.
+
+        Raises:
+            OSError: the connection is broken.
+        """
+        self._more = False
+        buffer = self._buffer
+        try:
+            size = self._socket.recv_into(buffer)
+        except _NOT_NOW:
+            return None
+        if size == len(buffer):
+            self._more = True
+            if size < _LARGEST_BUFFER:
+                self._buffer = memoryview(bytearray(size * 2))
+        return buffer[:size]
+
+    def write(self) -> None:
+        """Write what the socket takes now.
+
+        Raises:
+            OSError: the connection is broken.
+        """
+        output = self.output
+        while output:
+            data = output[0]
+            try:
+                size = self._socket.send(data)
+            except _NOT_NOW:
+                return
+            if size == len(data):
+                output.popleft()
+            else:
+                output[0] = memoryview(data)[size:]
+
+    def cut(self) -> None:
+        """End the connection under whoever waits for it; it stays to be closed."""
+        # Of TCP alone: SSLSocket.shutdown() would hand a call in flight undecrypted bytes.
+        with contextlib.suppress(OSError):
+            # An error: already down, which is the wish.
+            socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
+
+    def close(self) -> None:
+        """Close this process's descriptor; neither TCP nor TLS is asked to say anything. Again: nothing."""
+        self._socket.close()
+
+
+def _nothing() -> int:
+    return 0

@@ -1,0 +1,30 @@
+"""Servers that the tests of the client share."""
+
+import pytest
+
+from openenv_gym.env import RemoteEnv
+from openenv_gym_server import ServerSettings, create_gym_app
+from tests.openenv_gym.sleepy import Sleepy
+from tests.serving import serve
+
+
+@pytest.fixture(scope="module")
+def cartpole():
+    with serve(create_gym_app("CartPole-v1", settings=ServerSettings(max_concurrent_envs=8))) as url:
+        yield url
+
+
+@pytest.fixture(scope="module")
+def sleepy():
+    settings = ServerSettings(
+        max_concurrent_envs=2, remote_names=frozenset({"add", "colour"}), allowed_env_kwargs=frozenset({"start"})
+    )
+    with serve(create_gym_app(Sleepy, settings=settings)) as url:
+        yield url
+
+
+@pytest.fixture
+def env(cartpole):
+    env = RemoteEnv(cartpole, env_id="CartPole-v1")
+    yield env
+    env.close()

@@ -1,0 +1,75 @@
+"""Bytes on a non-blocking socket."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Iterator
+
+import pytest
+
+from openenv_gym.transports import stream as streams
+from openenv_gym.transports.stream import Stream
+
+
+@pytest.fixture
+def pair() -> Iterator[tuple[Stream, socket.socket]]:
+    left, right = socket.socketpair()
+    with left, right:
+        yield Stream(left), right
+
+
+def test_what_came_is_read_and_then_nothing_and_then_the_end(pair: tuple[Stream, socket.socket]) -> None:
+    stream, peer = pair
+    assert stream.read() is None
+    peer.sendall(b"hello")
+    assert stream.wait(1.0)
+    assert bytes(stream.read() or b"") == b"hello"
+    peer.close()
+    assert stream.wait(1.0)
+    data = stream.read()
+    assert data is not None
+    assert not data
+
+
+def test_a_buffer_that_was_filled_grows_and_is_read_again_without_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(streams, "_FIRST_BUFFER", 4)
+    left, peer = socket.socketpair()
+    with left, peer:
+        stream = Stream(left)
+        peer.sendall(b"12345678")
+        assert bytes(stream.read() or b"") == b"1234"
+        assert stream.wait(0)
+        assert bytes(stream.read() or b"") == b"5678"
+        assert len(stream._buffer) == 8
+
+
+def test_what_the_socket_does_not_take_stays_to_be_written(pair: tuple[Stream, socket.socket]) -> None:
+    stream, peer = pair
+    size = 20_000_000
+    stream.output.append(b"x" * size)
+    stream.write()
+    left = sum(len(data) for data in stream.output)
+    assert 0 < left < size
+    peer.setblocking(False)
+    taken = 0
+    while stream.output or taken < size:
+        taken += len(peer.recv(1 << 20))
+        stream.write()
+    assert taken == size
+
+
+def test_a_cut_ends_it_for_both_and_closing_may_be_repeated(pair: tuple[Stream, socket.socket]) -> None:
+    stream, peer = pair
+    stream.cut()
+    assert peer.recv(1) == b""
+    data = stream.read()
+    assert data is not None
+    assert not data
+    peer.close()
+    stream.cut()
+    stream.close()
+    stream.close()
+    assert stream.fileno() == -1
+    stream.cut()
