@@ -154,11 +154,11 @@ class BlockingShell:
 
     def close(self) -> None:
         """Say goodbye where that is still possible, and close the socket. May be called again."""
-        if self._transport.closed:
-            self.session.lose("the connection was closed")
-            return
-        with contextlib.suppress(ConnectionError, TimeoutError, RuntimeError):
-            self._transport.send(self.session.request(messages.Close))
+        if not self._transport.closed:
+            with contextlib.suppress(ConnectionError, TimeoutError, RuntimeError):
+                self._transport.send(self.session.request(messages.Close))
+        self.session.lose("the connection was closed")
+        # Even where it is over already: a close that was interrupted may have left the socket.
         self._transport.close()
 
 

@@ -9,7 +9,7 @@ import logging
 import threading
 import time
 from pathlib import Path
-from traceback import TracebackException
+from traceback import TracebackException, format_exception
 from types import TracebackType
 from typing import NamedTuple
 
@@ -93,18 +93,24 @@ def report(error: BaseException, session_id: str | None, message: str) -> None:
         return
     more = f" ({left_out} more of the same were not logged)" if left_out else ""
     where = f"session {session_id}" if session_id else "no session"
-    logger.error("%s in %s: %s was raised%s", message, where, type(cause).__name__, more, exc_info=cause)
+    # As text and not as exc_info: an exception's message may hold what no log can encode.
+    trace = _encodable("".join(format_exception(cause)))
+    logger.error("%s in %s: %s was raised%s\n%s", message, where, type(cause).__name__, more, trace.rstrip())
 
 
 def traceback_text(error: BaseException) -> str:
     """The traceback of what was raised at first, from the first frame that is neither ours nor a wrapper's."""
     cause = cause_of(error)
     shown = TracebackException(type(cause), cause, _own_frames(cause.__traceback__), compact=True)
-    text = "".join(shown.format()).encode("utf-8", "backslashreplace").decode("utf-8")
+    text = _encodable("".join(shown.format()))
     if len(text) <= MAX_TRACEBACK:
         return text
     half = (MAX_TRACEBACK - len(_CUT)) // 2
     return f"{text[:half]}{_CUT}{text[-half:]}"
+
+
+def _encodable(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 def _admitted(failure: _Failure) -> int | None:

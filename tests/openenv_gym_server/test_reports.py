@@ -32,14 +32,19 @@ def test_what_an_environment_raised_is_one_record_with_its_traceback(caplog: pyt
     report(raised(KeyError("door")), "abc", "step")
     (record,) = caplog.records
     assert (record.name, record.levelno) == ("openenv_gym_server", logging.ERROR)
-    assert record.getMessage() == "step in session abc: KeyError was raised"
+    assert record.getMessage().splitlines()[0] == "step in session abc: KeyError was raised"
     assert "KeyError: 'door'" in caplog.text
     assert "raise cause" in caplog.text
 
 
 def test_an_exception_without_traceback_or_text_is_logged_all_the_same(caplog: pytest.LogCaptureFixture) -> None:
     report(SilentError(), None, "GET /schema")
-    assert caplog.records[0].getMessage() == "GET /schema in no session: SilentError was raised"
+    assert caplog.records[0].getMessage().splitlines()[0] == "GET /schema in no session: SilentError was raised"
+
+
+def test_a_record_can_be_encoded_whatever_the_exception_says(caplog: pytest.LogCaptureFixture) -> None:
+    report(raised(ValueError("half a pair: \ud800")), "abc", "step")
+    assert b"half a pair: \\ud800" in caplog.text.encode("utf-8")
 
 
 def test_a_clients_faults_are_not_logged(caplog: pytest.LogCaptureFixture) -> None:
