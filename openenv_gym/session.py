@@ -127,8 +127,13 @@ class Session:
             self._pending = request
         return frame
 
-    def receive(self, payload: bytes, *, text: bool = True) -> messages.Reply:
+    def receive(self, payload: bytes, *, text: bool = True, unasked: bool = False) -> messages.Reply:
         """The meaning of the frame that answers the pending request.
+
+        Args:
+            payload: the frame's content.
+            text: whether it was a text frame.
+            unasked: whether it came before the request was sent: only an error may, of a server that is full, say.
 
         Raises:
             InvalidActionError: the server refused the request; the environment is as it was and the session goes on.
@@ -154,6 +159,8 @@ class Session:
             self._break(f"expected the answer to request {pending.id!r}, got that to {reply.id!r}", payload)
         if isinstance(reply, messages.ErrorReply):
             self._fail(pending, reply.data)
+        if unasked:
+            self._break(f"expected silence, got a {_name(reply)!r} frame that nobody asked for", payload)
         if type(reply) is not _ANSWER[type(pending)]:
             self._break(f"expected the answer to {_name(pending)}, got a {_name(reply)!r} frame", payload)
         if isinstance(pending, messages.Reset):

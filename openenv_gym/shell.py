@@ -15,7 +15,6 @@ from openenv_gym import messages
 from openenv_gym.errors import (
     MessageTooLargeError,
     OpenEnvGymError,
-    ProtocolError,
     RequestTimeoutError,
     SessionLostError,
     SessionStateError,
@@ -122,7 +121,8 @@ class BlockingShell:
     def _exchange(self, frame: bytes, timeout_s: float | None) -> messages.Reply:
         if not self.session.extended and self._transport.pending:
             # Without ids an answer too many would be taken for the next request's, and every later one likewise.
-            raise ProtocolError("expected silence, but the server sent a frame that nobody asked for", received=None)
+            early = self._transport.receive(timeout_s or None)
+            return self.session.receive(early.payload, text=early.text, unasked=True)
         try:
             self._transport.send(frame)
         except MessageTooLargeError:

@@ -19,7 +19,6 @@ from typing import Any, TextIO
 import uvicorn
 
 from openenv_gym.errors import OpenEnvGymError
-from openenv_gym_server.guard import GRACE_S
 from openenv_gym_server.settings import ServerSettings, uvicorn_options
 from openenv_gym_server.target import load_app
 from openenv_gym_server.tuning import collect_rarely
@@ -32,17 +31,18 @@ _MESSAGE_SIZE_MB = 100.0
 """What the parent's own client sends at most; the server's default is for strangers."""
 
 
-def main(config: dict[str, Any]) -> None:
+def main(config: dict[str, Any], *, grace_s: float) -> None:
     """Serve until the parent is gone.
 
     Args:
         config: ``target``, what to serve; ``parent``, the parent's process id; ``token``, what every request must
             carry, or None where the address is for others too.
+        grace_s: seconds for the environments to close after the parent's end.
     """
     report = _take_stdout()
-    line = _Line(int(config["parent"]))
+    line = _Line(int(config["parent"]), grace_s)
     try:
-        server, listener = _prepare(str(config["target"]), config["token"])
+        server, listener = _prepare(str(config["target"]), config["token"], grace_s)
     except BaseException as error:  # noqa: BLE001  (SystemExit of a module too: the parent shows it, whatever it is)
         typed = isinstance(error, OpenEnvGymError)
         summary = str(error) if typed else f"{type(error).__name__}: {error}"
@@ -54,7 +54,7 @@ def main(config: dict[str, Any]) -> None:
     server.run(sockets=[listener])
 
 
-def _prepare(target: str, token: str | None) -> tuple[uvicorn.Server, socket.socket]:
+def _prepare(target: str, token: str | None, grace_s: float) -> tuple[uvicorn.Server, socket.socket]:
     private = token is not None
     settings = ServerSettings(
         max_concurrent_envs="unlimited",
@@ -65,7 +65,7 @@ def _prepare(target: str, token: str | None) -> tuple[uvicorn.Server, socket.soc
         share_tracebacks=private,
         # As much as its client may send: the two ends are one program's.
         max_message_size_mb=100.0,
-        shutdown_timeout_s=GRACE_S,
+        shutdown_timeout_s=grace_s,
     )
     app = load_app(target, settings)
     listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
@@ -100,10 +100,12 @@ class _Line:
 
     Args:
         parent: the parent's process id.
+        grace_s: seconds a server has to end gently.
     """
 
-    def __init__(self, parent: int) -> None:
+    def __init__(self, parent: int, grace_s: float) -> None:
         self._parent = parent
+        self._grace_s = grace_s
         self._server: uvicorn.Server | None = None
         self._ended = threading.Event()
         threading.Thread(target=self._read, name="openenv-gym-line", daemon=True).start()
@@ -126,5 +128,5 @@ class _Line:
         if self._server is not None:
             self._server.should_exit = True
             # An environment's thread may never end, and would keep this process from ending.
-            time.sleep(GRACE_S + 1.0)
+            time.sleep(self._grace_s + 1.0)
         os._exit(1)

@@ -14,7 +14,7 @@ import signal
 import time
 from typing import Any
 
-__all__ = ["GRACE_S", "main"]
+__all__ = ["main"]
 
 GRACE_S = 2.0
 """Seconds an embedded server has to close its environments after its parent's end."""
@@ -27,7 +27,7 @@ def main(config: dict[str, Any]) -> None:
     _guard()
     from openenv_gym_server import embedded  # noqa: PLC0415  (heavy: the guard must not carry it)
 
-    embedded.main(config)
+    embedded.main(config, grace_s=GRACE_S)
 
 
 def _guard() -> None:

@@ -155,6 +155,18 @@ def test_a_frame_nobody_asked_for_breaks_the_session():
     assert session.state is SessionState.BROKEN
 
 
+def test_only_an_error_may_come_before_its_request():
+    session = Session(extended=False)
+    session.request(messages.Reset)
+    with pytest.raises(CapacityError):
+        session.receive(error("CAPACITY_REACHED"), unasked=True)
+    session = in_episode()
+    session.request(messages.Step, data={})
+    with pytest.raises(ProtocolError):
+        session.receive(frame("observation", OBSERVATION), unasked=True)
+    assert session.state is SessionState.BROKEN
+
+
 @pytest.mark.parametrize(
     ("payload", "text"),
     [

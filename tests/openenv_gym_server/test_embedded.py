@@ -19,7 +19,7 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 def start(**config):
     process = subprocess.Popen([sys.executable, "-c", _BOOT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
-    config = {"module": "openenv_gym_server.embedded", "sys_path": sys.path, "token": TOKEN, **config}
+    config = {"module": "openenv_gym_server.guard", "sys_path": sys.path, "token": TOKEN, **config}
     process.stdin.write(json.dumps(config) + "\n")
     process.stdin.flush()
     return process, json.loads(process.stdout.readline())
