@@ -63,7 +63,7 @@ def _gymnasium_app(
     try:
         return create_gym_app(env, settings=settings, env_kwargs=env_kwargs)
     except gymnasium.error.Error as error:
-        raise SettingsError(f"{target!r} cannot be made: {error}", setting="target") from error
+        raise SettingsError(f"{target!r} cannot be made: {error}{_hint(error, target)}", setting="target") from error
     except ModuleNotFoundError as error:
         if error.name != target.partition(":")[0].partition(".")[0]:
             raise
@@ -74,6 +74,12 @@ def _gymnasium_app(
         raise SettingsError(
             f"expected env_kwargs that {target!r} takes, got {sorted(env_kwargs)}: {error}", setting="env_kwargs"
         ) from error
+
+
+def _hint(error: gymnasium.error.Error, target: str) -> str:
+    if not isinstance(error, gymnasium.error.UnregisteredEnv) or ":" in target:
+        return ""
+    return f' (an id that a package or your own module registers is given with its name, "package:{target}")'
 
 
 def _is_gymnasium_id(target: str) -> bool:

@@ -63,6 +63,11 @@ def test_an_unknown_id_is_refused_with_a_suggestion():
         load_app("CartPoole-v1")
 
 
+def test_an_id_that_only_its_package_registers_is_refused_with_the_way_to_name_it():
+    with pytest.raises(SettingsError, match='"package:nowhere/Maze-v0"'):
+        load_app("nowhere/Maze-v0")
+
+
 def test_keyword_arguments_are_for_gymnasium_ids():
     with pytest.raises(SettingsError) as caught:
         load_app("openenv_gym_envs.echo", env_kwargs={"a": 1})
