@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from fastapi import FastAPI
-from openenv_gym_server.app import create_app as create_openenv_app
 
 from openenv_gym_envs.echo.environment import EchoAction, EchoEnvironment, EchoObservation
+from openenv_gym_server.app import create_app as create_openenv_app
 from openenv_gym_server.settings import ServerSettings
 
 __all__ = ["app", "create_app"]
