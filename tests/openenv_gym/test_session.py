@@ -217,6 +217,15 @@ def test_an_environment_that_raises_in_step_leaves_the_episode_to_itself():
     assert session.state is SessionState.EPISODE
 
 
+def test_the_type_and_the_traceback_of_what_was_raised_come_along_where_the_server_tells_them():
+    session = in_episode()
+    session.request(messages.Step, data={})
+    with pytest.raises(EnvironmentExecutionError) as caught:
+        session.receive(error("EXECUTION_ERROR", "'door'", exception_type="KeyError", traceback="File env.py, line 3"))
+    assert str(caught.value) == "the environment failed in step: KeyError: 'door'"
+    assert caught.value.__notes__ == ["In the server's process:\nFile env.py, line 3"]
+
+
 def test_an_environment_that_raises_in_reset_has_no_episode():
     session = in_episode()
     session.request(messages.Reset)
