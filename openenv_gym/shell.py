@@ -157,6 +157,9 @@ class BlockingShell:
         if not self._transport.closed:
             with contextlib.suppress(ConnectionError, TimeoutError, RuntimeError):
                 self._transport.send(self.session.request(messages.Close))
+                # The server closes in its turn when the environment is closed and its place free for the next session.
+                if self.settings.close_timeout_s:
+                    self._transport.receive(self.settings.close_timeout_s)
         self.session.lose("the connection was closed")
         # Even where it is over already: a close that was interrupted may have left the socket.
         self._transport.close()

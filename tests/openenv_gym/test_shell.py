@@ -45,6 +45,7 @@ class Server:
         request = decode_json(frame.payload)
         kind = request["type"]
         if kind == "close":
+            self.end.close()
             return None
         if kind in self.replace:
             answer = self.replace[kind]
