@@ -3,38 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable
 from typing import Any
 
-import numpy as np
 import pytest
 
 from openenv_gym_server import dispatch
 from openenv_gym_server.dispatch import Terms, read, respond
 from openenv_gym_server.hosting import HostedEnvironment, Models
+from tests.openenv_gym_server.rendering import OURS, STOCK, Rendering, no_wait
 from tests.text_envs import Echo, Heard, Say
-
-STOCK = Terms()
-OURS = Terms(session_id="s", extended=True, opened=True, remote_names=frozenset({"count", "label", "fail", "live"}))
-
-
-class Rendering(Echo):
-    render_mode = "rgb_array"
-    label = "a label"
-    live = object()
-
-    def render(self) -> object:
-        return np.zeros((2, 2, 3), dtype=np.uint8)
-
-    def count(self, *numbers: int, start: int = 0) -> tuple[int, ...]:
-        return tuple(start + number for number in numbers)
-
-    def fail(self) -> None:
-        raise OSError("no")
-
-
-def no_wait(awaitable: Awaitable[Any]) -> Any:
-    raise AssertionError("nothing here is asynchronous")
 
 
 @pytest.fixture
