@@ -24,6 +24,7 @@ pickling.
     └── ServerError (RuntimeError)              an error frame of the server                       .code .data
         ├── InvalidActionError (ValueError)     the server refused a message; the env is untouched .errors
         ├── EnvironmentExecutionError           the environment itself raised
+        │   └── ToolCallError                   a call of a tool gave no result                .error_type .tool_name
         ├── CapacityError (ConnectionError)     the server is full                .active_sessions .max_sessions
         └── EnvironmentFactoryError             the environment could not be made                  .factory_name
 """
@@ -50,6 +51,7 @@ __all__ = [
     "SessionStateError",
     "SettingsError",
     "SpaceMappingError",
+    "ToolCallError",
     "UnreachableError",
     "ValueMappingError",
 ]
@@ -193,6 +195,14 @@ class InvalidActionError(ServerError, ValueError):
 
 class EnvironmentExecutionError(ServerError):
     """The environment raised in reset, step, state or render; the message is the environment's own."""
+
+
+class ToolCallError(EnvironmentExecutionError):
+    """A call of the tool ``tool_name`` gave no result; ``error_type`` is why, as ``tools.ToolErrorType`` names it."""
+
+    attributes = ("code", "data", "error_type", "tool_name")
+    error_type: str | None
+    tool_name: str | None
 
 
 class CapacityError(ServerError, ConnectionError):

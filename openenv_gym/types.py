@@ -19,8 +19,12 @@ __all__ = [
     "Action",
     "ConcurrencyConfig",
     "EnvironmentMetadata",
+    "GetTaskRangeRequest",
+    "GetTaskRequest",
     "HealthResponse",
     "HealthStatus",
+    "ListTasksRequest",
+    "NumTasksRequest",
     "Observation",
     "ResetRequest",
     "SchemaResponse",
@@ -31,6 +35,7 @@ __all__ = [
     "StepRequest",
     "StepResponse",
     "StepResult",
+    "WSErrorCode",
 ]
 
 ObservationT = TypeVar("ObservationT")
@@ -49,6 +54,28 @@ class HealthStatus(StrEnum):
     HEALTHY = "healthy"
     UNHEALTHY = "unhealthy"
     DEGRADED = "degraded"
+
+
+class WSErrorCode(StrEnum):
+    """What an error frame may say in ``code``.
+
+    Attributes:
+        INVALID_JSON: the message is no JSON.
+        UNKNOWN_TYPE: its type does not exist on this connection.
+        VALIDATION_ERROR: it is not as its type wants it; the environment has not seen it.
+        EXECUTION_ERROR: the environment raised, or what it gave cannot be sent.
+        CAPACITY_REACHED: the server has as many sessions as it may.
+        FACTORY_ERROR: the environment could not be made.
+        SESSION_ERROR: there is no such session, or it has ended.
+    """
+
+    INVALID_JSON = "INVALID_JSON"
+    UNKNOWN_TYPE = "UNKNOWN_TYPE"
+    VALIDATION_ERROR = "VALIDATION_ERROR"
+    EXECUTION_ERROR = "EXECUTION_ERROR"
+    CAPACITY_REACHED = "CAPACITY_REACHED"
+    FACTORY_ERROR = "FACTORY_ERROR"
+    SESSION_ERROR = "SESSION_ERROR"
 
 
 class Action(BaseModel):
@@ -164,6 +191,41 @@ class StepResponse(BaseModel):
     reward: float | None = Field(default=None, description="Reward of the action; null at reset")
     done: bool = Field(default=False, description="Whether the episode is over")
     metadata: dict[str, Any] | None = Field(default=None, description="What goes along with the observation")
+
+
+class ListTasksRequest(BaseModel):
+    """The body of ``POST /{env}/tasks``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    split: str = Field(description="Name of the split")
+
+
+class NumTasksRequest(BaseModel):
+    """The body of ``POST /{env}/num_tasks``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    split: str = Field(description="Name of the split")
+
+
+class GetTaskRequest(BaseModel):
+    """The body of ``POST /{env}/task``."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    split: str = Field(description="Name of the split")
+    index: int = Field(description="Place of the task in the split")
+
+
+class GetTaskRangeRequest(BaseModel):
+    """The body of ``POST /{env}/task_range``; the bounds are those of a Python slice."""
+
+    model_config = ConfigDict(extra="forbid")
+
+    split: str = Field(description="Name of the split")
+    start: int | None = Field(default=None, description="Place of the first task; null is the split's beginning")
+    stop: int | None = Field(default=None, description="Place after the last task; null is the split's end")
 
 
 class ConcurrencyConfig(BaseModel):

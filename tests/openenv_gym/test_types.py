@@ -18,7 +18,11 @@ from openenv_gym import types
         "Action",
         "ConcurrencyConfig",
         "EnvironmentMetadata",
+        "GetTaskRangeRequest",
+        "GetTaskRequest",
         "HealthResponse",
+        "ListTasksRequest",
+        "NumTasksRequest",
         "Observation",
         "ResetRequest",
         "SchemaResponse",
@@ -63,3 +67,9 @@ def test_a_server_cannot_have_more_sessions_than_it_holds() -> None:
     assert status.available_slots == 0
     with pytest.raises(ValidationError):
         types.ServerCapacityStatus.from_counts(active=3, max_sessions=2)
+
+
+def test_the_codes_of_error_frames_are_those_of_the_reference() -> None:
+    assert {code.name: code.value for code in types.WSErrorCode} == {
+        code.name: code.value for code in stock.WSErrorCode
+    }
