@@ -69,12 +69,14 @@ _ANSWER: dict[type[messages.Message], type[messages.Message]] = {
     messages.Call: messages.CallReply,
     messages.GetAttr: messages.GetAttrReply,
 }
-_HINT = {
-    SessionState.NEW: "open the session first",
-    SessionState.OPEN: "call reset() first",
-    SessionState.EPISODE: "the session is open already",
-    SessionState.CLOSED: "it was closed; make a new one",
+_REFUSED = {
+    messages.Open: "the opening of the session",
+    messages.Reset: "the reset",
+    messages.Step: "the action",
+    messages.Call: "the call",
+    messages.GetAttr: "the reading of the attribute",
 }
+"""What a server refuses where it refuses a message, as its sender thinks of it; others by their names."""
 # Kinds whose failure inside the environment leaves the episode in an unknown place.
 _BEGINS_EPISODE = (messages.Open, messages.Reset)
 
@@ -140,13 +142,10 @@ class Session:
             EnvironmentExecutionError: the environment raised; the session goes on.
             CapacityError, EnvironmentFactoryError: there is no environment; the session is broken.
             ServerError: any other code of the server's.
-            SessionLostError: the server ended the session.
+            SessionLostError: the server ended the session, or it was given up meanwhile.
             ProtocolError: the frame answers nothing, or something else; the session is broken.
         """
-        pending = self._pending
-        if pending is None:
-            self._break(f"expected silence, got a frame nobody asked for: {payload[:200]!r}", payload)
-        self._pending = None
+        pending = self._awaiting(payload)
         if not text:
             self._break(f"expected a text frame in answer to {_name(pending)}, got a binary one", payload)
         try:
@@ -188,10 +187,7 @@ class Session:
     def _require(self, kind: type[messages.Message]) -> None:
         name = kind.__struct_config__.tag
         if self.state is SessionState.BROKEN:
-            raise SessionLostError(
-                f"the session is lost and its episode with it: {self._reason}; reset() opens a new one",
-                reason=self._reason,
-            )
+            raise self._lost()
         if self._pending is not None:
             raise SessionStateError(
                 f"expected no request under way, but {_name(self._pending)} awaits its answer: one call at a time",
@@ -206,12 +202,27 @@ class Session:
             )
         allowed = _ALLOWED[kind]
         if self.state not in allowed:
-            expected = " or ".join(sorted(state.value for state in allowed))
             raise SessionStateError(
-                f"{name} is for a session that is {expected}, this one is {self.state.value}: {_HINT[self.state]}",
-                expected=expected,
+                _out_of_order(name, self.state),
+                expected=" or ".join(sorted(state.value for state in allowed)),
                 state=self.state.value,
             )
+
+    def _awaiting(self, payload: bytes) -> messages.Message:
+        """Take the request that awaits an answer."""
+        pending, self._pending = self._pending, None
+        if pending is None:
+            if self.state is SessionState.BROKEN:
+                # Given up from elsewhere while the answer was on its way.
+                raise self._lost()
+            self._break(f"expected silence, got a frame nobody asked for: {payload[:200]!r}", payload)
+        return pending
+
+    def _lost(self) -> SessionLostError:
+        return SessionLostError(
+            f"the session is lost and its episode with it: {self._reason}; reset() opens a new one",
+            reason=self._reason,
+        )
 
     def _fail(self, pending: messages.Message, data: Mapping[str, Any]) -> NoReturn:
         """Raise what an error frame means, and note what it means for the session."""
@@ -221,7 +232,7 @@ class Session:
         if code == "VALIDATION_ERROR":
             listed = data.get("errors")
             errors = [error for error in listed if isinstance(error, dict)] if isinstance(listed, list) else []
-            raise InvalidActionError(_explain(text, errors), errors=errors, **facts)
+            raise InvalidActionError(_explain(pending, text, errors), errors=errors, **facts)
         if code == "EXECUTION_ERROR":
             if isinstance(pending, _BEGINS_EPISODE) and self.state is SessionState.EPISODE:
                 self.state = SessionState.OPEN
@@ -231,7 +242,7 @@ class Session:
         self.lose(f"{text} ({code})")
         if code == "CAPACITY_REACHED":
             raise CapacityError(
-                f"{text}; raise the server's max_concurrent_envs, or close other sessions",
+                _with_advice(text),
                 active_sessions=data.get("active_sessions"),
                 max_sessions=data.get("max_sessions"),
                 **facts,
@@ -263,16 +274,50 @@ def _execution_error(pending: messages.Message, text: str, facts: Mapping[str, A
     return error
 
 
-def _explain(text: str, errors: list[dict[str, Any]]) -> str:
-    """The server's text with each fault and its path behind it."""
-    faults = []
-    for error in errors:
-        loc = error.get("loc")
-        place = ".".join(map(str, loc)) if isinstance(loc, list) and loc else "message"
-        came = (
-            f" (got {msgspec.json.encode(error['input'])[:200].decode('utf-8', 'replace')})" if "input" in error else ""
-        )
-        faults.append(f"{place}: {error.get('msg', 'invalid')}{came}")
-    # A server of ours says it all in its text; others leave it to the list.
-    told = all(str(error.get("msg")) in text for error in errors)
-    return text if told else f"{text}: {'; '.join(faults)}"
+def _out_of_order(name: object, state: SessionState) -> str:
+    """Why a request may not be made in this state, and what to do."""
+    if state is SessionState.CLOSED:
+        return f"{name} needs an open session, but this one was closed: make a new one"
+    if name == "x-open":
+        return "x-open opens a session, but this one is open already: go on with reset()"
+    if state is SessionState.NEW:
+        return f"{name} needs an open session, but this one has not been opened: send x-open first"
+    return f"{name} needs an episode that has begun: call reset() first"
+
+
+def _with_advice(text: str) -> str:
+    """A full server's text, with what to do about it where the server has not said that itself."""
+    if "max_concurrent_envs" in text:
+        return text
+    return f"{text.rstrip('. ')}; raise the server's max_concurrent_envs, or close other sessions"
+
+
+_MAX_TOLD = 10
+"""Faults that are told one by one; ``errors`` has all of them."""
+
+
+def _explain(pending: messages.Message, text: str, errors: list[dict[str, Any]]) -> str:
+    """Why the server refused a request: each fault with its path, once, and what else the server said."""
+    faults = [_told(error) for error in errors[:_MAX_TOLD]]
+    if len(errors) > _MAX_TOLD:
+        faults.append(f"and {len(errors) - _MAX_TOLD} more")
+    said = "; ".join(faults)
+    # "Invalid message" is a mere heading; behind it stands the first fault, if anything.
+    if not errors or (not text.startswith("Invalid message") and all(str(e.get("msg")) in text for e in errors)):
+        said = text
+    elif not text.startswith("Invalid message"):
+        said = f"{text}: {said}"
+    return f"the server refused {_REFUSED.get(type(pending), _name(pending))}: {said}"
+
+
+def _told(error: Mapping[str, Any]) -> str:
+    """One fault: where, what, and what came there."""
+    loc = error.get("loc")
+    # A fault of the type is one of the whole message, of which the caller has not written the type.
+    place = ".".join(map(str, loc)) if isinstance(loc, list) and loc != ["type"] else ""
+    message = str(error.get("msg", "invalid"))
+    # Where something is missing, the input is all the rest; and some say themselves what they got.
+    said_already = error.get("type") == "missing" or "got " in message or repr(error.get("input")) in message
+    if "input" in error and not said_already:
+        message += f" (got {msgspec.json.encode(error['input'])[:200].decode('utf-8', 'replace')})"
+    return f"{place}: {message}" if place else message

@@ -1,15 +1,18 @@
-"""The blocking shell: one session over one transport, driven by the thread that calls.
+"""The shell: one session over one transport, driven by the thread that calls.
 
 It opens the connection, sends what the session wrote, hands the session what came back, and opens anew after a loss.
-What may be said and what an answer means is the session's matter; bytes and deadlines are the transport's.
+What may be said and what an answer means is the session's matter; bytes and deadlines are the transport's. Calls that
+are awaited are ``async_shell.py``.
 """
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
+from urllib.parse import quote
 
 from openenv_gym import messages
 from openenv_gym.errors import (
@@ -20,16 +23,16 @@ from openenv_gym.errors import (
     SessionStateError,
 )
 from openenv_gym.session import Session, SessionState
-from openenv_gym.transports.base import ConnectionSettings, Transport
+from openenv_gym.transports.base import ConnectionSettings, Frame, Transport
 
-__all__ = ["BlockingShell", "Connect"]
+__all__ = ["BlockingShell", "Connect", "Shell", "reason_of"]
 
 Connect = Callable[..., Transport]
 """``connect(base_url, settings, *, path, subprotocols) -> Transport``, as ``transports.blocking.connect``."""
 
 
-class BlockingShell:
-    """A session to a server, opened at once and opened again on request.
+class Shell:
+    """A session to a server, opened on request and opened again.
 
     Args:
         base_url: the server's address, path prefix included.
@@ -37,10 +40,8 @@ class BlockingShell:
         open_settings: how the environment is to be made; sent where the server speaks the subprotocol.
         connect: makes the transport. Default: a WebSocket on a blocking socket.
         subprotocols: what is offered in the handshake.
-
-    Raises:
-        UnreachableError: no OpenEnv server answered.
-        ServerError: the server could not make the environment (it is full, the factory failed …).
+        session_id: a session that the server keeps already: it is attached to, and whoever does so answers for its
+            having been reset.
     """
 
     def __init__(
@@ -51,30 +52,58 @@ class BlockingShell:
         *,
         connect: Connect | None = None,
         subprotocols: Sequence[str] = (messages.SUBPROTOCOL,),
+        session_id: str | None = None,
     ) -> None:
         self.base_url = base_url
         self.settings = settings
         self.open_settings = open_settings
-        self._connect = connect or _websocket
-        self._subprotocols = subprotocols
         self.opened: messages.Opened | None = None
+        self.session = Session(extended=False)
+        self.session.lose("it was not opened")
+        self._connector = connect or _websocket
+        self._subprotocols = subprotocols
+        self._session_id = session_id
+        self._transport: Transport = _NotOpened()
         # The call under way: taken by setdefault, which is atomic and which no interrupt can leave half done.
         self._calls: dict[str, tuple[int, object]] = {}
-        self._start()
 
-    def _start(self) -> None:
-        """Connect and make the environment."""
+    def open(self) -> None:
+        """Connect and make the environment.
+
+        Raises:
+            UnreachableError: no OpenEnv server answered.
+            ServerError: the server could not make the environment (it is full, the factory failed …).
+        """
         self.opened = None
-        self._transport = self._connect(self.base_url, self.settings, path="/ws", subprotocols=self._subprotocols)
-        self.session = Session(extended=self._transport.subprotocol == messages.SUBPROTOCOL)
+        self._adopt(self._connect())
         if self.session.extended:
             try:
-                reply = self.request(messages.Open, self.settings.reset_timeout_s, data=self.open_settings)
+                self._note_opened(self.request(messages.Open, self.settings.reset_timeout_s, data=self.open_settings))
             except BaseException:
                 self.abandon("the session could not be opened")
                 raise
-            assert isinstance(reply, messages.OpenReply)
-            self.opened = reply.data
+
+    def _connect(self) -> Transport:
+        path = "/ws" if self._session_id is None else f"/ws?session_id={quote(self._session_id, safe='')}"
+        return self._connector(self.base_url, self.settings, path=path, subprotocols=self._subprotocols)
+
+    def _adopt(self, transport: Transport) -> None:
+        """The connection is made."""
+        self._transport = transport
+        self.session = Session(extended=transport.subprotocol == messages.SUBPROTOCOL)
+        if self._session_id is not None and not self.session.extended:
+            self.session.state = SessionState.EPISODE
+
+    def forget_episode(self) -> None:
+        """Steps need a reset first, whatever is known of a kept session: what it was to do last may be done or not."""
+        if self.session.state is SessionState.EPISODE:
+            self.session.state = SessionState.OPEN
+
+    def _note_opened(self, reply: messages.Reply) -> None:
+        assert isinstance(reply, messages.OpenReply)
+        self.opened = reply.data
+        if self._session_id is not None:
+            self.session.state = SessionState.EPISODE
 
     @property
     def alive(self) -> bool:
@@ -91,7 +120,7 @@ class BlockingShell:
         self.abandon("a new session was asked for")
         self.base_url = base_url or self.base_url
         self.settings = settings or self.settings
-        self._start()
+        self.open()
 
     def request(self, kind: type[messages.Message], timeout_s: float | None, **fields: Any) -> messages.Reply:
         """Make one request and wait for its answer, at most ``timeout_s`` seconds (None or 0: without a limit).
@@ -113,7 +142,7 @@ class BlockingShell:
             # Whatever leaves an answer on its way, or a result untold (a KeyboardInterrupt at any point), ends the
             # session: no later request may meet that answer.
             if self.session.pending or not self.alive or not isinstance(error, OpenEnvGymError):
-                self.abandon(_reason(error))
+                self.abandon(reason_of(error))
             raise
         finally:
             self._calls.pop("call", None)
@@ -165,8 +194,55 @@ class BlockingShell:
         self._transport.close()
 
 
-def _reason(error: BaseException) -> str:
+class BlockingShell(Shell):
+    """A shell that is open from the start; arguments as those of ``Shell``.
+
+    Raises:
+        UnreachableError: no OpenEnv server answered.
+        ServerError: the server could not make the environment (it is full, the factory failed …).
+    """
+
+    def __init__(
+        self,
+        base_url: str,
+        settings: ConnectionSettings,
+        open_settings: messages.OpenSettings,
+        *,
+        connect: Connect | None = None,
+        subprotocols: Sequence[str] = (messages.SUBPROTOCOL,),
+    ) -> None:
+        super().__init__(base_url, settings, open_settings, connect=connect, subprotocols=subprotocols)
+        self.open()
+
+
+class _NotOpened:
+    """Stands where no connection was made yet."""
+
+    subprotocol: str | None = None
+    closed = True
+    pending = False
+
+    def send(self, payload: bytes, *, text: bool = True) -> None:  # noqa: ARG002 - as the interface wants
+        raise _not_opened()
+
+    def receive(self, timeout_s: float | None) -> Frame:  # noqa: ARG002 - as the interface wants
+        raise _not_opened()
+
+    def close(self) -> None:
+        """Nothing."""
+
+    def drop(self, reason: str) -> None:
+        """Nothing."""
+
+
+def _not_opened() -> SessionLostError:
+    return SessionLostError("the session was not opened; reset() opens one", reason="it was not opened")
+
+
+def reason_of(error: BaseException) -> str:
     """Why the session is lost, short enough to stand in a later error."""
+    if isinstance(error, asyncio.CancelledError):
+        return "the call was cancelled"
     if isinstance(error, RequestTimeoutError):
         return f"no answer within {error.timeout_s:g} s"
     return str(getattr(error, "reason", None) or error) or type(error).__name__

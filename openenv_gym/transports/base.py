@@ -87,6 +87,10 @@ class Transport(Protocol):
         """
         ...
 
+    def drop(self, reason: str) -> None:
+        """Close at once: nothing is waited for, and a call in flight raises ``SessionLostError``. Again: nothing."""
+        ...
+
 
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")  # RFC 9110 section 5.6.2
 _VALUE = re.compile(r"[\t\x20-\x7e]*")
@@ -103,6 +107,10 @@ class ConnectionSettings:
         reset_timeout_s: seconds for an answer to reset; None or 0 for no limit.
         step_timeout_s: seconds for any other answer; None or 0 for no limit.
         close_timeout_s: seconds to wait for the peer when closing.
+        keepalive_interval_s: seconds of silence after which TCP asks whether the peer is still there; None or 0: it
+            does not ask.
+        keepalive_timeout_s: seconds without an answer to that after which the session is lost; None or 0: as the system
+            has it.
         max_message_size_mb: limit of one message in MiB, each way.
         headers: sent with the WebSocket handshake and every HTTP request. The values never show in ``repr`` or errors.
         ca_file: PEM file with the certificate authorities to trust instead of the system's.
@@ -127,6 +135,8 @@ class ConnectionSettings:
     reset_timeout_s: float | None = 60.0
     step_timeout_s: float | None = 60.0
     close_timeout_s: float = 5.0
+    keepalive_interval_s: float | None = 20.0
+    keepalive_timeout_s: float | None = 20.0
     max_message_size_mb: float = 100.0
     headers: Mapping[str, str] = dataclasses.field(default_factory=dict, hash=False)
     ca_file: str | None = None
@@ -162,7 +172,7 @@ class ConnectionSettings:
         for name in ("connect_timeout_s", "max_message_size_mb"):
             self._check_number(name, optional=False, positive=True)
         self._check_number("close_timeout_s", optional=False, positive=False)
-        for name in ("reset_timeout_s", "step_timeout_s"):
+        for name in ("reset_timeout_s", "step_timeout_s", "keepalive_interval_s", "keepalive_timeout_s"):
             self._check_number(name, optional=True, positive=False)
         for name in ("ca_file", "client_certificate", "client_key"):
             value = getattr(self, name)
@@ -186,7 +196,7 @@ class ConnectionSettings:
         if not number or value < 0 or (positive and value == 0):
             wanted = "a finite number above 0" if positive else "a finite number, 0 or above"
             raise SettingsError(
-                f"expected {name} to be {wanted}{' (None or 0: no limit)' if optional else ''}, got {value!r}",
+                f"expected {name} to be {wanted}{' (None or 0: none)' if optional else ''}, got {value!r}",
                 setting=name,
             )
 

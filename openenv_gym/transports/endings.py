@@ -83,7 +83,8 @@ def timed_out(timeout_s: float) -> RequestTimeoutError:
     """No whole message came, or went, in time."""
     return RequestTimeoutError(
         f"expected the server to answer within {timeout_s:g} s, it did not; the session is lost, reset() opens "
-        "another. Raise step_timeout_s or reset_timeout_s (None: no limit) if the environment may take longer",
+        "another. If the environment may take longer, raise step_timeout_s or reset_timeout_s, of an OpenEnv client "
+        "message_timeout_s (None: no limit)",
         timeout_s=timeout_s,
     )
 

@@ -32,7 +32,8 @@ def connection_failure(error: BaseException, url: str, settings: ConnectionSetti
     """The error that says why no connection to ``url`` came about, and what to check."""
     if isinstance(error, InvalidStatus):
         response = error.response
-        return status_failure(url, response.status_code, dict(response.headers.raw_items()), websocket=True)
+        headers = dict(response.headers.raw_items())
+        return status_failure(url, response.status_code, headers, websocket=True, sent=settings.headers)
     if isinstance(error, InvalidURI | InvalidProxy | ImportError):
         return _settings_failure(error, url)
     if isinstance(error, ProxyError):
@@ -83,13 +84,32 @@ def timeout_failure(url: str, settings: ConnectionSettings) -> UnreachableError:
     )
 
 
-def status_failure(url: str, status: int, headers: Mapping[str, str], *, websocket: bool) -> UnreachableError:
-    """The server answered with an HTTP status that is not the one hoped for."""
+def status_failure(
+    url: str, status: int, headers: Mapping[str, str], *, websocket: bool, sent: Mapping[str, str]
+) -> UnreachableError:
+    """The server answered with an HTTP status that is not the one hoped for.
+
+    Args:
+        url: the address.
+        status: the status.
+        headers: what came with it.
+        websocket: whether it answered a handshake, and not a request for a document.
+        sent: the settings' headers, of which nothing is repeated.
+    """
     fields = {name.lower(): value for name, value in headers.items()}
     html = " (it sent a web page)" if "html" in fields.get("content-type", "") else ""
-    return _unreachable(
-        f"it answered HTTP {status}{html}: {_status_reason(status, fields, websocket=websocket)}", url, status
-    )
+    reason = _token_reason(sent) if status == 401 else _status_reason(status, fields, websocket=websocket)
+    return _unreachable(f"it answered HTTP {status}{html}: {reason}", url, status)
+
+
+def _token_reason(sent: Mapping[str, str]) -> str:
+    given = next((value for name, value in sent.items() if name.lower() == "authorization"), None)
+    form = 'headers={"Authorization": "Bearer <token>"}'
+    if given is None:
+        return f"it wants a token; give one with the setting {form}"
+    if not given.strip().lower().startswith("bearer "):
+        return f"it wants a token, but the Authorization that was sent lacks the word Bearer; expected {form}"
+    return "it wants a token, but not the one that was sent; check that in the setting `headers`"
 
 
 def _status_reason(status: int, fields: Mapping[str, str], *, websocket: bool) -> str:
@@ -98,7 +118,6 @@ def _status_reason(status: int, fields: Mapping[str, str], *, websocket: bool) -
     path = "check the path prefix of base_url, and that it is the address of an OpenEnv server itself"
     what = "WebSocket" if websocket else "document"
     known = {
-        401: "it wants a token; give one with the setting `headers`",
         403: f"the server has no WebSocket at this path, or refuses this client; {path}, and the token in `headers`"
         if websocket
         else "it refuses this client; check the token in the setting `headers`",

@@ -86,7 +86,7 @@ def _get(
             body = _body(response, url, settings, deadline)
     except (httpx.HTTPError, httpx.InvalidURL, ImportError, OSError, UnicodeError) as error:
         raise _failure(error, url, settings) from error
-    _check_status(response, url, body)
+    _check_status(response, url, body, headers)
     return response.status_code, None, body
 
 
@@ -105,10 +105,10 @@ def _body(response: httpx.Response, url: str, settings: ConnectionSettings, dead
     return bytes(body)
 
 
-def _check_status(response: httpx.Response, url: str, body: bytes) -> None:
+def _check_status(response: httpx.Response, url: str, body: bytes, sent: Mapping[str, str]) -> None:
     html = "html" in response.headers.get("content-type", "")
     if not response.is_success or html:
-        failure = status_failure(url, response.status_code, response.headers, websocket=False)
+        failure = status_failure(url, response.status_code, response.headers, websocket=False, sent=sent)
         failure.body = _explanation(body)
         raise failure
 

@@ -216,6 +216,10 @@ class MemoryTransport:
         calling = self._in_call.locked()
         self._server.link.drop("it was closed while a call was in flight" if calling else "this client closed it")
 
+    def drop(self, reason: str) -> None:
+        """Close at once; see ``Transport.drop``."""
+        self._server.link.drop(reason)
+
     @contextmanager
     def _call(self, name: str) -> Iterator[None]:
         if not self._in_call.acquire(blocking=False):

@@ -1,4 +1,4 @@
-"""Which proxy and which TLS a connection uses: one policy for WebSocket and HTTP alike.
+"""Which proxy and which TLS a connection uses, and how TCP is set: one policy for WebSocket and HTTP alike.
 
 Not for opening connections (``blocking``, ``http``).
 """
@@ -6,6 +6,8 @@ Not for opening connections (``blocking``, ``http``).
 from __future__ import annotations
 
 import ipaddress
+import math
+import socket
 import ssl
 import urllib.request
 from importlib.metadata import PackageNotFoundError, version
@@ -14,7 +16,7 @@ from urllib.parse import urljoin, urlsplit
 from openenv_gym.errors import SettingsError, UnreachableError
 from openenv_gym.transports.base import ConnectionSettings, redacted
 
-__all__ = ["MAX_REDIRECTS", "USER_AGENT", "is_loopback", "proxy_for", "redirect_target", "tls_context"]
+__all__ = ["MAX_REDIRECTS", "USER_AGENT", "is_loopback", "keep_alive", "proxy_for", "redirect_target", "tls_context"]
 
 MAX_REDIRECTS = 10
 
@@ -107,6 +109,23 @@ def tls_context(settings: ConnectionSettings) -> ssl.SSLContext:
                 setting="client_certificate",
             ) from error
     return context
+
+
+_PROBES = 4
+
+
+def keep_alive(sock: socket.socket, settings: ConnectionSettings) -> None:
+    """Have TCP ask a silent peer whether it is still there, as the settings say; where TCP cannot, it is left alone."""
+    if not settings.keepalive_interval_s:
+        return
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+    values = {"TCP_KEEPIDLE": settings.keepalive_interval_s, "TCP_KEEPALIVE": settings.keepalive_interval_s}
+    if settings.keepalive_timeout_s:
+        values |= {"TCP_KEEPINTVL": settings.keepalive_timeout_s / _PROBES, "TCP_KEEPCNT": _PROBES}
+    for name, value in values.items():
+        option = getattr(socket, name, None)  # TCP_KEEPALIVE is what macOS calls TCP_KEEPIDLE
+        if option is not None:
+            sock.setsockopt(socket.IPPROTO_TCP, option, max(1, math.ceil(value)))
 
 
 def redirect_target(url: str, location: str, status: int) -> tuple[str, bool]:

@@ -23,12 +23,19 @@ from websockets.typing import Subprotocol
 from openenv_gym.errors import SettingsError, UnreachableError
 from openenv_gym.transports.base import ConnectionSettings, redacted
 from openenv_gym.transports.failures import connection_failure
-from openenv_gym.transports.network import MAX_REDIRECTS, USER_AGENT, proxy_for, redirect_target, tls_context
+from openenv_gym.transports.network import (
+    MAX_REDIRECTS,
+    USER_AGENT,
+    keep_alive,
+    proxy_for,
+    redirect_target,
+    tls_context,
+)
 
 __all__ = ["open_websocket"]
 
 _NO_LOG = logging.getLogger(f"{__name__}.protocol")
-_NO_LOG.disabled = True
+_NO_LOG.setLevel(logging.CRITICAL + 1)  # `disabled` would be undone by who configures the logging, as uvicorn does
 
 _REDIRECTS = frozenset({300, 301, 302, 303, 307, 308})
 
@@ -94,6 +101,7 @@ def _open_once(
         for opening in openings:
             opening.close_socket()
         raise
+    keep_alive(opened.socket, settings)
     return opened.socket, opened.protocol
 
 
@@ -166,4 +174,4 @@ class _Opening:
         self.socket.close()
 
     def start_keepalive(self) -> None:
-        """Nothing: the client sends no pings, and the keeper answers those of the server."""
+        """Nothing: TCP asks for the peer (``keep_alive``), and the keeper answers the server's pings."""

@@ -9,6 +9,7 @@ import contextlib
 import socket
 import ssl
 from collections import deque
+from collections.abc import Callable
 
 from openenv_gym.transports.readiness import Readiness
 
@@ -47,14 +48,21 @@ class Stream:
         self._decrypted = sock.pending if isinstance(sock, ssl.SSLSocket) else _nothing
         self._buffer = memoryview(bytearray(_FIRST_BUFFER))
         self._more = False  # the last read filled the buffer, so the next need not wait
+        self._holders: dict[object, Callable[[], bool]] = {}
+        self._ended = False
 
     def fileno(self) -> int:
         """The descriptor, -1 once it is closed."""
         return self._socket.fileno()
 
+    @property
+    def ready(self) -> bool:
+        """Whether there may be bytes to read that no poll of the descriptor tells of."""
+        return self._more or self._decrypted() > 0
+
     def wait(self, timeout_s: float | None) -> bool:
         """Wait until bytes can be read, or written where some are to be; False after ``timeout_s`` seconds."""
-        return self._more or self._decrypted() > 0 or self._readiness.wait(timeout_s, writing=bool(self.output))
+        return self.ready or self._readiness.wait(timeout_s, writing=bool(self.output))
 
     def read(self) -> memoryview | None:
         """What has come, valid until the next call; empty at the end of the stream, None where nothing has come.
@@ -87,6 +95,9 @@ class Stream:
                 size = self._socket.send(data)
             except _NOT_NOW:
                 return
+            if not output:
+                # A signal handler has closed the connection since.
+                return
             if size == len(data):
                 output.popleft()
             else:
@@ -99,8 +110,33 @@ class Stream:
             # An error: already down, which is the wish.
             socket.socket.shutdown(self._socket, socket.SHUT_RDWR)
 
+    def hold(self, holder: object, lives: Callable[[], bool]) -> None:
+        """Keep the descriptor from being closed, and so given to another socket, for as long as the holder lives."""
+        for other, still in list(self._holders.items()):
+            if not still():
+                del self._holders[other]
+        self._holders[holder] = lives
+
+    def let_go(self, holder: object) -> None:
+        """End a hold; the last one closes what was to be closed meanwhile."""
+        self._holders.pop(holder, None)
+        if self._ended:
+            self.close()
+
     def close(self) -> None:
-        """Close this process's descriptor; neither TCP nor TLS is asked to say anything. Again: nothing."""
+        """Close this process's descriptor, or where it is held cut the connection and leave that to the holder.
+
+        Neither TCP nor TLS is asked to say anything. Again: nothing.
+        """
+        # Before it looks for holders: the last of them, which may end just now, looks at this.
+        self._ended = True
+        if any(lives() for lives in list(self._holders.values())):
+            self.cut()
+            return
+        self._socket.close()
+
+    def abandon(self) -> None:
+        """Close the descriptor of a forked child, whoever holds it, and leave the parent's connection as it is."""
         self._socket.close()
 
 

@@ -9,9 +9,14 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import asyncio
 
 __all__ = ["Turn", "Turns"]
 
+_NO_THREAD = 0
 _PAUSE_S = 0.0002  # a visit of the keeper takes less
 
 
@@ -20,13 +25,24 @@ class Turn:
 
     Args:
         visit: it is the keeper's, and soon over.
+        loop: it is that of a task of this event loop, which goes on by itself while its thread does something else.
     """
 
-    __slots__ = ("thread", "visit")
+    __slots__ = ("loop", "thread", "visit")
 
-    def __init__(self, *, visit: bool = False) -> None:
-        self.thread = threading.get_ident()
+    def __init__(self, *, visit: bool = False, loop: asyncio.AbstractEventLoop | None = None) -> None:
+        self.loop = loop
+        self.thread = threading.get_ident() if loop is None else _NO_THREAD
         self.visit = visit
+
+    @property
+    def gone(self) -> bool:
+        """Whether it will never be given back, the loop being closed."""
+        return self.loop is not None and self.loop.is_closed()
+
+    def interrupted_by(self, other: Turn) -> bool:
+        """Whether it is that of a call of the very thread that makes the other, so that it does nothing meanwhile."""
+        return self.loop is None and self.thread == other.thread
 
 
 class Turns:

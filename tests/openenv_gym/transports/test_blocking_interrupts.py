@@ -177,7 +177,7 @@ def test_an_interrupted_close_is_finished_by_the_next(
         raise KeyboardInterrupt
 
     with monkeypatch.context() as patch:
-        patch.setattr(echoing, "_say_goodbye", interrupt)
+        patch.setattr(echoing, "saying_goodbye", interrupt)
         patch.setattr(echoing, "_release", interrupt)
         with pytest.raises(KeyboardInterrupt):
             echoing.close()

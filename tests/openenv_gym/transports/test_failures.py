@@ -78,6 +78,20 @@ def test_a_timeout_says_how_long_it_was() -> None:
 @pytest.mark.parametrize("status", [401, 403, 404, 407, 429, 500, 502, 503, 504, 200, 418])
 @pytest.mark.parametrize("websocket", [True, False])
 def test_every_status_is_explained(status: int, websocket: bool) -> None:
-    failure = status_failure(URL, status, {}, websocket=websocket)
+    failure = status_failure(URL, status, {}, websocket=websocket, sent={})
     assert failure.status == status
     assert f"HTTP {status}: " in str(failure)
+
+
+@pytest.mark.parametrize(
+    ("sent", "words"),
+    [
+        ({}, 'it wants a token; give one with the setting headers={"Authorization": "Bearer <token>"}'),
+        ({"authorization": "hidden"}, 'lacks the word Bearer; expected headers={"Authorization": "Bearer <token>"}'),
+        ({"Authorization": "Bearer hidden"}, "it wants a token, but not the one that was sent"),
+    ],
+)
+def test_a_refused_token_is_told_from_one_in_another_form_and_from_none(sent: dict[str, str], words: str) -> None:
+    told = str(status_failure(URL, 401, {}, websocket=True, sent=sent))
+    assert words in told
+    assert "hidden" not in told

@@ -17,6 +17,7 @@ from websockets.sync.server import ServerConnection
 
 from openenv_gym.errors import SessionLostError
 from openenv_gym.transports import blocking
+from openenv_gym.transports import connection as connection_module
 from openenv_gym.transports.blocking import BlockingTransport
 from openenv_gym.transports.keeper import INTERVAL_S, Keeper
 from tests.openenv_gym.transports.conftest import WAIT_S, ScriptedPeer, echo, interrupted_at, wait_until
@@ -62,7 +63,8 @@ def keeper() -> Iterator[Keeper]:
 @pytest.fixture
 def quick_keeper(keeper: Keeper, monkeypatch: pytest.MonkeyPatch) -> Keeper:
     """Connections are tended by a keeper of this test's own, in its own rhythm."""
-    monkeypatch.setattr(blocking, "keeper", keeper)
+    for module in (blocking, connection_module):
+        monkeypatch.setattr(module, "keeper", keeper)
     return keeper
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 import ssl
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import trustme
 
 from openenv_gym.errors import SettingsError, UnreachableError
 from openenv_gym.transports.base import ConnectionSettings
-from openenv_gym.transports.network import is_loopback, proxy_for, redirect_target, tls_context
+from openenv_gym.transports.network import is_loopback, keep_alive, proxy_for, redirect_target, tls_context
 
 
 @pytest.mark.parametrize(
@@ -119,3 +120,20 @@ def test_a_redirect_to_plain_or_to_nowhere_is_not_followed(location: str) -> Non
     with pytest.raises(UnreachableError) as caught:
         redirect_target("wss://host/ws", location, 302)
     assert (caught.value.status, caught.value.url) == (302, "wss://host/ws")
+
+
+def test_tcp_asks_for_a_silent_peer_as_the_settings_say():
+    with socket.socket() as sock:
+        keep_alive(sock, ConnectionSettings(keepalive_interval_s=7, keepalive_timeout_s=10))
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        for name, value in {"TCP_KEEPIDLE": 7, "TCP_KEEPINTVL": 3, "TCP_KEEPCNT": 4}.items():
+            assert not hasattr(socket, name) or sock.getsockopt(socket.IPPROTO_TCP, getattr(socket, name)) == value
+
+
+@pytest.mark.parametrize("off", [None, 0])
+def test_tcp_does_not_ask_where_that_is_off(off):
+    with socket.socket() as sock:
+        keep_alive(sock, ConnectionSettings(keepalive_interval_s=off))
+        assert not sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)
+        keep_alive(sock, ConnectionSettings(keepalive_timeout_s=off))
+        assert sock.getsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import socket
 from collections.abc import Iterator
 
@@ -73,3 +74,36 @@ def test_a_cut_ends_it_for_both_and_closing_may_be_repeated(pair: tuple[Stream, 
     stream.close()
     assert stream.fileno() == -1
     stream.cut()
+
+
+def test_a_held_descriptor_is_cut_at_once_and_closed_at_the_end_of_the_hold(
+    pair: tuple[Stream, socket.socket],
+) -> None:
+    stream, peer = pair
+    peer.settimeout(5.0)
+    stream.hold("one", lambda: True)
+    stream.hold("another", lambda: True)
+    stream.close()
+    assert peer.recv(1) == b""
+    stream.let_go("one")
+    assert stream.fileno() != -1
+    stream.let_go("another")
+    assert stream.fileno() == -1
+
+
+def test_who_holds_a_descriptor_and_lives_no_longer_keeps_nothing_open(pair: tuple[Stream, socket.socket]) -> None:
+    stream, _ = pair
+    stream.hold("dead", lambda: False)
+    stream.hold("dead too", lambda: False)
+    stream.close()
+    assert stream.fileno() == -1
+
+
+def test_a_forked_child_closes_what_is_held_and_cuts_nothing(pair: tuple[Stream, socket.socket]) -> None:
+    stream, peer = pair
+    with socket.socket(fileno=os.dup(stream.fileno())) as parents:
+        stream.hold("loop", lambda: True)
+        stream.abandon()
+        assert stream.fileno() == -1
+        parents.sendall(b"still here")
+        assert peer.recv(16) == b"still here"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import threading
 import time
@@ -69,3 +70,11 @@ def test_an_interrupted_turn_can_be_given_back(point: int) -> None:
         turns.give_back(turn)
     turns.give_back(turn)
     assert turns.take(Turn())
+
+
+def test_only_a_turn_of_the_very_thread_is_interrupted_by_another_and_none_of_a_task():
+    with contextlib.closing(asyncio.new_event_loop()) as loop:
+        mine, task = Turn(), Turn(loop=loop)
+        assert mine.interrupted_by(Turn())
+        assert not task.interrupted_by(Turn(loop=loop))
+        assert not task.interrupted_by(mine)
