@@ -251,7 +251,8 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
             return self._interface.decode_observation(outcome.observation)
         except ValueMappingError as error:
             raise ValueMappingError(
-                f"the observation of {'reset' if not self._steps else f'step {self._steps}'} does not fit: {error}",
+                f"the observation of {'reset' if not self._steps else f'step {self._steps}'} does not fit: {error}; "
+                "observation_space and decode_observation say how to read what a schema does not describe",
                 path=error.path,
             ) from error
 

@@ -15,7 +15,8 @@ import gymnasium
 from openenv_gym.errors import SettingsError, SpaceMappingError, UnreachableError, ValueMappingError
 from openenv_gym.info import encode_exact, encode_info
 from openenv_gym.messages import JSON, SUBPROTOCOL, Opened
-from openenv_gym.spaces import SchemaMapping, codec_for, mapping_from_schema
+from openenv_gym.spaces import SchemaMapping, UnicodeText, codec_for, mapping_from_schema
+from openenv_gym.tool_spaces import call_space, encode_call, is_tool_call, observation_text
 from openenv_gym.transports.base import ConnectionSettings
 
 __all__ = ["Interface", "SpaceOverrides", "fetch_documents"]
@@ -30,7 +31,8 @@ class SpaceOverrides:
         observation_space: replaces the Space of observations.
         encode_action: action → the JSON object of the action's fields.
         decode_observation: the JSON object of the observation's fields → a member of ``observation_space``.
-        flatten: whether an object with a single field that matters is that field's Space (default) or a Dict.
+        flatten: whether an object with a single field that matters is that field's Space (default) or a Dict. Calls of
+            tools and their observations likewise: the Spaces of ``tool_spaces.py``, or Dicts of their fields.
     """
 
     action_space: gymnasium.Space[Any] | None = None
@@ -50,6 +52,7 @@ class Interface:
         spec_fields: what the server knows of its environment's ``EnvSpec``.
         metadata: Gymnasium's metadata of the environment: ``render_modes`` and, where known, ``render_fps``.
         name: what the server calls its environment.
+        schema: the server's ``/schema`` document.
     """
 
     def __init__(
@@ -63,7 +66,7 @@ class Interface:
         self._extended = extended
         self.action_space, self.encode_action = _action(schema, overrides)
         self.observation_space, self.decode_observation = _observation(schema, overrides)
-        self._schema = schema
+        self.schema = schema
         self.name = str(description.get("name") or "environment")
         # Another server's key of this name may hold anything.
         known = description.get("gymnasium")
@@ -93,7 +96,7 @@ class Interface:
         if opened is None:
             return not self._extended
         parts = ("action", "observation", "reset_observation")
-        return all(self._schema.get(part) == opened.schema.get(part) for part in parts)
+        return all(self.schema.get(part) == opened.schema.get(part) for part in parts)
 
     def check_env_id(self, env_id: str | None, base_url: str) -> None:
         """Make sure that the server serves the environment that was asked for.
@@ -189,6 +192,8 @@ def _action(
 ) -> tuple[gymnasium.Space[Any], Callable[[Any], dict[str, Any]]]:
     if overrides.action_space is not None and overrides.encode_action is not None:
         return overrides.action_space, overrides.encode_action
+    if overrides.action_space is None and overrides.encode_action is None and _is_of_tools(schema, overrides):
+        return call_space(), encode_call
     mapping = _mapping(schema, "action", overrides)
     if overrides.encode_action is not None:
         return mapping.space, overrides.encode_action
@@ -210,6 +215,8 @@ def _observation(
 ) -> tuple[gymnasium.Space[Any], Callable[[dict[str, Any]], Any]]:
     if overrides.observation_space is not None and overrides.decode_observation is not None:
         return overrides.observation_space, overrides.decode_observation
+    if overrides.observation_space is None and overrides.decode_observation is None and _is_of_tools(schema, overrides):
+        return UnicodeText(), observation_text
     mapping = _mapping(schema, "observation", overrides)
     if overrides.decode_observation is not None:
         return mapping.space, overrides.decode_observation
@@ -227,6 +234,11 @@ def _observation(
         "give decode_observation too, or a Dict of these fields",
         setting="observation_space",
     )
+
+
+def _is_of_tools(schema: Mapping[str, Any], overrides: SpaceOverrides) -> bool:
+    # Who asks for the schema's own fields gets them, of a call too.
+    return overrides.flatten and is_tool_call(schema.get("action"))
 
 
 _Part = Literal["action", "observation", "reset_observation"]

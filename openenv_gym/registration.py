@@ -9,16 +9,18 @@ import gymnasium
 
 __all__ = ["register_ids"]
 
-_ENTRY_POINT = "openenv_gym.env:RemoteEnv"
+_ENTRY_POINTS = {
+    "remote": "openenv_gym.env:RemoteEnv",
+    "gym": "openenv_gym.env:RemoteEnv",
+    "echo": "openenv_gym_envs.echo.remote:RemoteEcho",
+    "blackjack": "openenv_gym.env:RemoteEnv",
+}
+_KEYWORDS = {"blackjack": {"target": "openenv_gym_envs.blackjack"}}
 
 
 def register_ids() -> None:
-    """Register ``openenv/remote-v0``, ``openenv/gym-v0`` and ``openenv/echo-v0``. May be called again."""
-    for name, kwargs in {
-        "remote": {},
-        "gym": {},
-        "echo": {"target": "openenv_gym_envs.echo"},
-    }.items():
+    """Register ``openenv/<name>-v0`` for remote, gym, echo and blackjack. May be called again."""
+    for name, entry_point in _ENTRY_POINTS.items():
         env_id = f"openenv/{name}-v0"
         if env_id not in gymnasium.registry:
-            gymnasium.register(id=env_id, entry_point=_ENTRY_POINT, kwargs=kwargs)
+            gymnasium.register(id=env_id, entry_point=entry_point, kwargs=_KEYWORDS.get(name))

@@ -24,11 +24,22 @@ def inspect(
 ) -> None:
     """Show a server's Spaces, schema, capacity and modes."""
     settings = ConnectionSettings(connect_timeout_s=timeout, headers=dict(_header(entry) for entry in header or ()))
-    description = describe(url, settings)
+    try:
+        description = describe(url, settings)
+    except UnreachableError as error:
+        raise _in_words_of_the_command(error) from error
     if as_json:
         typer.echo(json.dumps(description, indent=2, ensure_ascii=False))
     else:
         _print_table(description)
+
+
+def _in_words_of_the_command(error: UnreachableError) -> UnreachableError:
+    """The error with the option in place of the setting, where it is headers that are wanted."""
+    if error.status not in {401, 403, 404}:
+        return error
+    advice = 'the setting headers is the option --header here: --header "Authorization=Bearer <token>"'
+    return UnreachableError(f"{error}; {advice}", url=error.url, status=error.status, body=error.body)
 
 
 def describe(url: str, settings: ConnectionSettings) -> dict[str, Any]:

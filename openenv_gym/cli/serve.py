@@ -16,7 +16,8 @@ from typing import Annotated, Any
 import typer
 import uvicorn
 
-from openenv_gym.errors import SettingsError
+from openenv_gym.cli.failures import told_short
+from openenv_gym.errors import OpenEnvGymError, SettingsError
 
 __all__ = ["serve"]
 
@@ -24,11 +25,12 @@ _NEVER = {"none", "off", "0"}
 
 
 def serve(  # noqa: PLR0917  (one parameter an option)
+    context: typer.Context,
     target: Annotated[
         str,
         typer.Argument(
             help="A Gymnasium id (CartPole-v1, package:namespace/Name-v0), a package of an environment "
-            "(openenv_gym_envs.echo), or module:app."
+            "(openenv_gym_envs.echo), module:app, or module:Class, the class of an environment."
         ),
     ],
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
@@ -59,10 +61,16 @@ def serve(  # noqa: PLR0917  (one parameter an option)
     log_level: Annotated[str, typer.Option(help="critical, error, warning, info, debug or trace.")] = "info",
     proxy_headers: Annotated[bool, typer.Option(help="Believe X-Forwarded-* of proxies on this machine.")] = True,
 ) -> None:
-    """Serve an environment over HTTP and WebSocket, until interrupted."""
+    """Serve an environment over HTTP and WebSocket, until interrupted.
+
+    With module:app, an option that is given goes over what the module gave its app, and one that cannot hold there is
+    refused; --mode simulation never opens an app that its module made for production. Options that are not given leave
+    the module's own as they are, and so do the variables OPENENV_MODE and MAX_CONCURRENT_ENVS.
+    """
+    given = _given(context)
     settings = _settings(
-        mode=mode,
-        max_concurrent_envs=_capacity(max_concurrent_envs),
+        mode=mode if "mode" in given else None,
+        max_concurrent_envs=_capacity(max_concurrent_envs) if "max_concurrent_envs" in given else None,
         allowed_env_kwargs=_names(allow_env_kwarg),
         remote_names=_names(allow_remote),
         token=token,
@@ -70,19 +78,56 @@ def serve(  # noqa: PLR0917  (one parameter an option)
         step_timeout_s=_seconds("step-timeout", step_timeout),
         max_message_size_mb=max_message_size_mb,
     )
-    options = {
+    options: dict[str, Any] = {
         "log_level": log_level,
         "proxy_headers": proxy_headers,
         "ws_ping_interval": _seconds("ping-interval", ping_interval),
         "ws_ping_timeout": _seconds("ping-timeout", ping_timeout),
-        **importlib.import_module("openenv_gym_server.settings").uvicorn_options(settings),
     }
     # As "python -m" does: what lies in the current directory can be served by name.
     sys.path.insert(0, "")
-    env_kwargs = dict(_keyword(entry) for entry in env_kwarg or ())
-    app = importlib.import_module("openenv_gym_server.target").load_app(target, settings, env_kwargs=env_kwargs)
+    app = _load(target, settings, env_kwargs=dict(map(_keyword, env_kwarg or ())), given=given)
+    options |= importlib.import_module("openenv_gym_server.precedence").serving_options(app, settings)
     listener = _listen(host, port)
     _Announcing(uvicorn.Config(app, **options), target).run(sockets=[listener])
+
+
+_FIELDS = {
+    "mode": "mode",
+    "max_concurrent_envs": "max_concurrent_envs",
+    "allow_env_kwarg": "allowed_env_kwargs",
+    "allow_remote": "remote_names",
+    "token": "token",
+    "session_timeout": "session_timeout_s",
+    "step_timeout": "step_timeout_s",
+    "max_message_size_mb": "max_message_size_mb",
+}
+"""The options that are fields of ``ServerSettings``, with the fields' names."""
+
+_OF_THE_SERVER = {"mode", "max_concurrent_envs"}
+"""Those whose environment variables every server reads itself, where nothing else is said."""
+
+
+def _given(context: typer.Context) -> dict[str, str]:
+    """The fields of ``ServerSettings`` that were given and not left at their defaults, each with its option."""
+    given = {}
+    for name, field in _FIELDS.items():
+        source = getattr(context.get_parameter_source(name), "name", "")
+        if source == "COMMANDLINE" or (source == "ENVIRONMENT" and name not in _OF_THE_SERVER):
+            given[field] = f"--{name.replace('_', '-')}"
+    return given
+
+
+def _load(target: str, settings: Any, **keywords: Any) -> Any:
+    """The target's app; what its own module raises is told short, and is no error of this program's."""
+    load_app = importlib.import_module("openenv_gym_server.target").load_app
+    try:
+        return load_app(target, settings, **keywords)
+    except OpenEnvGymError:
+        raise
+    except Exception as error:  # the module's own code may raise anything, and its author has to be told
+        typer.echo(f"openenv-gym: {target} cannot be loaded: {told_short(error)}", err=True)
+        raise typer.Exit(1) from error
 
 
 class _Announcing(uvicorn.Server):
@@ -99,7 +144,12 @@ class _Announcing(uvicorn.Server):
         importlib.import_module("openenv_gym_server.tuning").collect_rarely()
         host, port = (sockets or [])[0].getsockname()[:2]
         url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        typer.echo(f'{self._target} at {url}    gymnasium.make("openenv/remote-v0", base_url="{url}")')
+        env_id = _IDS.get(self._target.partition(":")[0], "openenv/remote-v0")
+        typer.echo(f'{self._target} at {url}    gymnasium.make("{env_id}", base_url="{url}")')
+
+
+_IDS = {"openenv_gym_envs.echo": "openenv/echo-v0"}
+"""The ids of targets whose calls of tools have an id that makes one text of each."""
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -128,7 +178,8 @@ def _capacity(text: str | None) -> int | str | None:
         return int(text)
     except ValueError:
         raise SettingsError(
-            f'expected --max-concurrent-envs to be a number or "unlimited", got {text!r}', setting="max_concurrent_envs"
+            f'expected --max-concurrent-envs (or MAX_CONCURRENT_ENVS) to be a number or "unlimited", got {text!r}',
+            setting="max_concurrent_envs",
         ) from None
 
 

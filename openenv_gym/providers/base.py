@@ -135,7 +135,11 @@ class Lease:
         return cls(base_url, running.headers, release=running.close)
 
     def release(self) -> None:
-        """Give the address back. May be called again."""
+        """Give the address back. May be called again: that does nothing, or tries anew what has failed."""
         release, self._release = self._release, None
-        if release is not None:
-            release()
+        try:
+            if release is not None:
+                release()
+        except Exception:
+            self._release = release
+            raise

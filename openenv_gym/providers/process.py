@@ -154,13 +154,17 @@ class ProcessProvider(Provider):
     def stop(self) -> None:
         """End the process: first by closing its line, then by force. May be called again."""
         process, self._process = self._process, None
-        # A forked child holds a copy of the object, not the right to end its parent's server.
-        if process is None or self._owner != os.getpid():
+        if process is None:
             return
         for stream in (process.stdin, process.stdout):
             if stream is not None:
                 with contextlib.suppress(OSError):
                     stream.close()
+        if self._owner != os.getpid():
+            # A forked child holds a copy of the object, not the right to end its parent's server; with its own ends of
+            # the pipes closed it has let go of everything.
+            process.returncode = 0
+            return
         try:
             process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:

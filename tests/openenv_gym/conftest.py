@@ -5,6 +5,7 @@ import pytest
 from openenv_gym.env import RemoteEnv
 from openenv_gym_server import ServerSettings, create_gym_app
 from tests.openenv_gym.sleepy import Sleepy
+from tests.openenv_gym.talking import serve_talk
 from tests.serving import serve
 
 
@@ -28,3 +29,9 @@ def env(cartpole):
     env = RemoteEnv(cartpole, env_id="CartPole-v1")
     yield env
     env.close()
+
+
+@pytest.fixture(scope="module", params=["ours", "stock"])
+def talk(request):
+    with serve_talk(request.param) as url:
+        yield url

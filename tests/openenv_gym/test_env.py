@@ -296,7 +296,7 @@ def test_a_server_of_another_environment_is_refused(cartpole):
 
 def test_a_provider_is_copied_and_its_server_stopped_at_close():
     provider = openenv_gym.ProcessProvider("openenv_gym_envs.echo")
-    with gymnasium.make("openenv/remote-v0", provider=provider) as env:
+    with gymnasium.make("openenv/echo-v0", provider=provider) as env:
         assert env.spec.kwargs["provider"] is not None
         env.reset()
         assert env.step("hi")[0] == "hi"

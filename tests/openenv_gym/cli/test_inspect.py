@@ -54,6 +54,16 @@ def test_an_address_without_a_server_is_a_typed_error():
     assert isinstance(result.exception, UnreachableError)
 
 
+def test_a_server_that_wants_a_token_is_told_in_options_of_the_command():
+    with serve(create_gym_app("CartPole-v1", settings=ServerSettings(token="right"))) as url:
+        error = run(url).exception
+        assert isinstance(error, UnreachableError)
+        assert error.status == 401
+        assert '--header "Authorization=Bearer <token>"' in str(error)
+        assert "lacks the word Bearer" in str(run(url, "--header", "Authorization=right").exception)
+        assert run(url, "--header", "Authorization=Bearer right").exit_code == 0
+
+
 def json_server(documents):
     async def answer(scope, receive, send):
         body = documents.get(scope["path"])

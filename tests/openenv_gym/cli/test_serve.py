@@ -43,7 +43,8 @@ def command(*arguments, cwd=None):
     [("CartPole-v1", 1), ("openenv_gym_envs.echo", "hello"), ("openenv_gym_envs.echo:create_app", "hello")],
 )
 def test_a_target_is_served_and_played(target, action):
-    with command(target) as url, gymnasium.make("openenv/remote-v0", base_url=url) as env:
+    env_id = "openenv/echo-v0" if action == "hello" else "openenv/remote-v0"
+    with command(target) as url, gymnasium.make(env_id, base_url=url) as env:
         env.reset(seed=0)
         assert env.step(action)[0] in env.observation_space
 
@@ -105,6 +106,28 @@ def test_a_port_in_use_is_a_typed_error():
     assert result.exception.setting == "port"
 
 
+def test_the_environment_gives_the_port_unless_the_option_does():
+    with socket.create_server(("127.0.0.1", 0)) as taken, socket.create_server(("127.0.0.1", 0)) as also_taken:
+        port, other = taken.getsockname()[1], also_taken.getsockname()[1]
+        runner = CliRunner(env={"PORT": str(port)})
+        assert f"port {port}," in str(runner.invoke(app, ["serve", "openenv_gym_envs.echo"]).exception)
+        arguments = ["serve", "openenv_gym_envs.echo", "--port", str(other)]
+        assert f"port {other}," in str(runner.invoke(app, arguments).exception)
+
+
+@pytest.mark.parametrize("port", ["http", "70000", "-1"])
+def test_a_port_of_the_environment_that_is_none_is_named(port):
+    result = CliRunner(env={"PORT": port}).invoke(app, ["serve", "openenv_gym_envs.echo"])
+    assert result.exit_code == 2
+    assert "PORT" in result.output
+
+
+def test_a_capacity_of_the_environment_that_is_none_is_named():
+    result = CliRunner(env={"MAX_CONCURRENT_ENVS": "many"}).invoke(app, ["serve", "CartPole-v1"])
+    assert isinstance(result.exception, SettingsError)
+    assert "MAX_CONCURRENT_ENVS" in str(result.exception)
+
+
 def test_what_lies_in_the_current_directory_can_be_served(tmp_path):
     (tmp_path / "local_app_module.py").write_text("from openenv_gym_envs.echo import create_app\n")
     with command("local_app_module:create_app", cwd=tmp_path) as url:
@@ -115,7 +138,7 @@ def test_with_a_token_only_those_who_have_it_are_served():
     with command("openenv_gym_envs.echo", "--token", "secret") as url:
         assert httpx.get(f"{url}/metadata", trust_env=False).status_code == 401
         headers = {"Authorization": "Bearer secret"}
-        with gymnasium.make("openenv/remote-v0", base_url=url, headers=headers) as env:
+        with gymnasium.make("openenv/echo-v0", base_url=url, headers=headers) as env:
             env.reset()
             assert env.step("hi")[0] == "hi"
 

@@ -91,3 +91,20 @@ def test_renewing_asks_where_the_server_is_now():
     assert lease.headers == {}
     assert lease.renew() == lease.base_url == "http://two"
     assert lease.headers == {"a": "b"}
+
+
+def test_a_release_that_fails_can_be_tried_again():
+    failures = [ArithmeticError("not yet")]
+
+    def release():
+        if failures:
+            raise failures.pop()
+        released.append(True)
+
+    released: list[bool] = []
+    lease = Lease("http://host", release=release)
+    with pytest.raises(ArithmeticError):
+        lease.release()
+    for _ in range(2):
+        lease.release()
+    assert released == [True]

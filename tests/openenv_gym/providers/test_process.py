@@ -221,3 +221,24 @@ def test_nothing_is_left_to_the_garbage_collector():
     del lease
     gc.collect()
     assert not Path(f"/proc/{pid}").exists()
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="there are no forks")
+def test_a_forked_child_that_lets_go_leaves_nothing_to_warn_about():
+    finished = run(
+        f"""
+        import gc, os, warnings
+        from openenv_gym.providers.process import ProcessProvider
+        warnings.simplefilter("error")
+        provider = ProcessProvider({ECHO!r})
+        provider.start()
+        if os.fork() == 0:
+            provider.stop()
+            gc.collect()
+            os._exit(0)
+        assert os.wait()[1] == 0
+        assert provider.ended() is None
+        provider.stop()
+        """
+    )
+    assert (finished.stderr, finished.returncode) == ("", 0)
