@@ -24,12 +24,13 @@ from openenv_gym_server.codec import ModelCodec
 from openenv_gym_server.errors import ConcurrencyConfigurationError
 from openenv_gym_server.factories import EnvironmentFactory
 from openenv_gym_server.hosting import Models
+from openenv_gym_server.precedence import current, hold
 from openenv_gym_server.protection import Gate, page_refusal, token_refusal
-from openenv_gym_server.routes import description, episode, health, home
+from openenv_gym_server.routes import description, episode, health, home, tasks
 from openenv_gym_server.routes.served import Served
 from openenv_gym_server.routes.ws import WebSocketApp
 from openenv_gym_server.sessions import Sessions
-from openenv_gym_server.settings import ServerSettings
+from openenv_gym_server.settings import CAPACITY_VARIABLE, ServerSettings
 
 __all__ = ["HTTPEnvServer", "create_app", "create_fastapi_app"]
 
@@ -55,9 +56,12 @@ def create_app(  # noqa: PLR0917 - the signature is OpenEnv's
     """An application that serves an environment.
 
     Args:
-        env: the environment's class, a callable that makes one, or one instance (which is one session's at a time).
+        env: the environment's class, a callable that makes one, or one instance. An instance is lent to one session
+            at a time and never closed; whoever else comes is told that the server is full (HTTP 503,
+            ``CAPACITY_REACHED``). Single HTTP requests play one episode of it, one after another.
         action_cls: class of its actions, a pydantic model or a dataclass.
-        observation_cls: class of its observations.
+        observation_cls: class of its observations, which ``/schema`` describes. A model, dataclass or dict of another
+            kind is sent as it is; anything else that reset or step returns is an error.
         env_name: its public name; else its class's.
         max_concurrent_envs: sessions at a time; see ``ServerSettings``.
         concurrency_config: the same with an idle timeout, instead of ``max_concurrent_envs``.
@@ -69,7 +73,8 @@ def create_app(  # noqa: PLR0917 - the signature is OpenEnv's
         state_cls: class of its state, where the environment does not declare it itself.
         mode: ``"simulation"`` or ``"production"``; else the settings'.
         reset_observation_cls: class of reset's observations, where it is another.
-        settings: the operator's settings.
+        settings: the operator's settings. Without them the options of ``openenv-gym serve module:app`` hold where it
+            imports the module, and in any case those that it was given go over these and the arguments above.
 
     Raises:
         TypeError: ``env`` is nothing that makes environments.
@@ -154,7 +159,7 @@ class HTTPEnvServer:
         env_name: its public name; else its class's.
         state_cls: class of its state, where the environment does not declare it itself.
         reset_observation_cls: class of reset's observations, where it is another.
-        settings: the operator's settings.
+        settings: the operator's settings; as in ``create_app``, options of ``openenv-gym serve`` go before them.
 
     Raises:
         TypeError: ``env`` is nothing that makes environments.
@@ -195,7 +200,8 @@ class HTTPEnvServer:
         self.state_cls = state_cls
         factory = EnvironmentFactory(env)
         self.env_name = env_name or factory.name
-        self.settings = _merged(settings or ServerSettings(), max_concurrent_envs, concurrency_config)
+        self._operator = current()
+        self.settings = self._operator.merged(settings, max_concurrent_envs, concurrency_config)
         self._models = Models(action_cls, observation_cls, state_cls, reset_observation_cls)
         self._codec = ModelCodec(action_cls, observation_cls, state_cls, reset_observation_cls)
         self._sessions = Sessions(factory, self._models, self.settings)
@@ -216,15 +222,18 @@ class HTTPEnvServer:
         Raises:
             SettingsError: there is no such mode.
         """
-        settings = self.settings if mode is None else dataclasses.replace(self.settings, mode=mode)
+        wanted = self.settings if mode is None else dataclasses.replace(self.settings, mode=mode)
+        settings = self._operator.over(wanted)
+        self._sessions.mode = settings.mode
         served = Served(self.env_name, self._sessions, Catalogue(self._sessions), settings)
-        for module in (home, health, description, *(() if settings.production else (episode,))):
+        for module in (home, health, description, *(() if settings.production else (episode,)), tasks):
             app.include_router(module.router(served))
         if settings.token is not None:
             app.add_middleware(Gate, check=functools.partial(token_refusal, token=settings.token))
         guarded = Gate(WebSocketApp(served), check=functools.partial(page_refusal, settings=settings))
         app.router.routes.append(WebSocketRoute("/ws", guarded))
         _end_with(app, self._sessions)
+        hold(app, settings, self._operator)
 
     @property
     def active_sessions(self) -> int:
@@ -267,32 +276,6 @@ class HTTPEnvServer:
         return cast("JSONObject", msgspec.to_builtins(self._codec.encode_observation(observation)))
 
 
-def _merged(
-    settings: ServerSettings, max_concurrent_envs: int | None, concurrency_config: ConcurrencyConfig | None
-) -> ServerSettings:
-    """The settings with what OpenEnv's arguments say."""
-    given = [
-        name
-        for name, value in (
-            ("max_concurrent_envs", max_concurrent_envs),
-            ("concurrency_config", concurrency_config),
-            ("settings.max_concurrent_envs", settings.max_concurrent_envs),
-        )
-        if value is not None
-    ]
-    if len(given) > 1:
-        raise SettingsError(f"expected one of them, got both {given[0]} and {given[1]}", setting="max_concurrent_envs")
-    if max_concurrent_envs is not None:
-        return dataclasses.replace(settings, max_concurrent_envs=max_concurrent_envs)
-    if concurrency_config is not None:
-        return dataclasses.replace(
-            settings,
-            max_concurrent_envs=concurrency_config.max_concurrent_envs,
-            session_timeout_s=concurrency_config.session_timeout or settings.session_timeout_s,
-        )
-    return settings
-
-
 def _check_concurrency(sessions: Sessions) -> None:
     """Refuse several sessions for an environment that is not known to bear them."""
     factory, wanted = sessions.factory, sessions.settings.max_concurrent_envs
@@ -301,7 +284,7 @@ def _check_concurrency(sessions: Sessions) -> None:
     if factory.instance is not None:
         raise SettingsError(
             f"expected the class of {factory.name} for max_concurrent_envs={wanted}, got one instance, "
-            "which is one session's at a time",
+            f"which is one session's at a time; leave max_concurrent_envs and {CAPACITY_VARIABLE} out for it",
             setting="max_concurrent_envs",
         )
     # None: none could be made. The server still starts: every session will be told, and /ready says so.
@@ -309,7 +292,8 @@ def _check_concurrency(sessions: Sessions) -> None:
         raise ConcurrencyConfigurationError(
             f"expected an environment whose instances may live side by side for max_concurrent_envs={wanted}, but "
             f"{factory.name} does not declare it; if they share nothing (files, ports, globals), set "
-            "SUPPORTS_CONCURRENT_SESSIONS = True on its class, else leave max_concurrent_envs out",
+            "SUPPORTS_CONCURRENT_SESSIONS = True on its class, else leave max_concurrent_envs and "
+            f"{CAPACITY_VARIABLE} out",
             setting="max_concurrent_envs",
             environment_name=factory.name,
             max_concurrent_envs=wanted,

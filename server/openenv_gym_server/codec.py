@@ -21,7 +21,7 @@ from openenv_gym.errors import ValueMappingError
 from openenv_gym.messages import JSONObject, Outcome
 from openenv_gym.types import State
 from openenv_gym_server.errors import invalid_action
-from openenv_gym_server.plain import plain_json, plain_reward
+from openenv_gym_server.plain import plain_flag, plain_json, plain_reward
 
 __all__ = ["Codec", "ModelCodec"]
 
@@ -127,7 +127,7 @@ class ModelCodec:
         plain, not_finite = plain_reward(reward)
         if not_finite is not None:
             beside["reward"] = not_finite
-        return Outcome(observation=encoded, reward=plain, done=bool(done), metadata=beside or UNSET)
+        return Outcome(observation=encoded, reward=plain, done=plain_flag(done), metadata=beside or UNSET)
 
     def encode_state(self, state: object) -> JSONObject:
         """Every field of the state, extra ones included.

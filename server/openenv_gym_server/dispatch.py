@@ -22,6 +22,7 @@ from openenv_gym.errors import (
     ValueMappingError,
 )
 from openenv_gym.info import decode_exact, encode_exact
+from openenv_gym.jsonrpc import JsonRpcErrorCode
 from openenv_gym.messages import (
     JSON,
     REQUEST_TYPES,
@@ -38,6 +39,7 @@ from openenv_gym.messages import (
     Opened,
     OpenReply,
     OpenSettings,
+    Outcome,
     Render,
     RenderReply,
     Reply,
@@ -65,7 +67,7 @@ from openenv_gym_server.reading import LARGE
 from openenv_gym_server.reports import report
 from openenv_gym_server.settings import DEFAULT_MESSAGE_SIZE_MB, Names
 
-__all__ = ["HANDLERS", "Terms", "answer", "check_reset", "exact", "parse", "perform", "read", "respond"]
+__all__ = ["HANDLERS", "Terms", "answer", "check_reset", "exact", "observed", "parse", "perform", "read", "respond"]
 
 MAX_EPISODE_ID = 255
 
@@ -160,6 +162,11 @@ def step(
     return ObservationReply(data=hosted.step(request.data, keywords), id=request.id)
 
 
+def observed(outcome: Outcome, request: Step) -> bytes:
+    """The JSON text of the reply to a step that the environment itself has not answered."""
+    return encode_json(ObservationReply(data=outcome, id=request.id))
+
+
 def state(hosted: HostedEnvironment, request: State, terms: Terms) -> StateReply:  # noqa: ARG001 - as the table wants
     """Tell the state."""
     return StateReply(data=hosted.state(), id=request.id)
@@ -206,8 +213,11 @@ def get_attr(hosted: HostedEnvironment, request: GetAttr, terms: Terms) -> GetAt
 
 
 def mcp(hosted: HostedEnvironment, request: Mcp, terms: Terms) -> McpReply:  # noqa: ARG001 - as the table wants
-    """Answer a JSON-RPC request: no environment here has tools."""
-    error = {"code": -32603, "message": "Environment does not support MCP", "data": None}
+    """Answer a JSON-RPC request: that there are none here, since tools are listed and called by steps."""
+    message = "Environment does not support MCP"
+    if hosted.has_tools:
+        message = "This server does not support MCP; send list_tools and call_tool actions in step messages instead"
+    error = {"code": JsonRpcErrorCode.INTERNAL_ERROR.value, "message": message, "data": None}
     return McpReply(data={"jsonrpc": "2.0", "id": request.data.get("id"), "error": error}, id=request.id)
 
 
@@ -282,7 +292,10 @@ def parse(text: str, terms: Terms) -> Request:
             message = "a message has an id only where the subprotocol openenv-gym.v1 was agreed"
             raise invalid_message(fault("extra_forbidden", ["id"], message, request.id))
     if terms.production and type(request) in _CONTROL:
-        message = f"the server runs in production mode, in which no client can send {_tag(request)!r}"
+        message = (
+            f"the server is in production mode, where reset, step and state do not exist, so {_tag(request)!r} is "
+            "refused; to play episodes, serve with --mode simulation (setting mode, variable OPENENV_MODE)"
+        )
         raise invalid_message(fault("mode", ["type"], message, _tag(request)))
     return request
 

@@ -19,7 +19,9 @@ from typing import Any, TextIO
 import uvicorn
 
 from openenv_gym.errors import OpenEnvGymError
-from openenv_gym_server.settings import ServerSettings, uvicorn_options
+from openenv_gym.types import ServerMode
+from openenv_gym_server.precedence import serving_options
+from openenv_gym_server.settings import ServerSettings
 from openenv_gym_server.target import load_app
 from openenv_gym_server.tuning import collect_rarely
 
@@ -28,7 +30,7 @@ __all__ = ["main"]
 _PARENT_POLL_S = 1.0
 
 _MESSAGE_SIZE_MB = 100.0
-"""What the parent's own client sends at most; the server's default is for strangers."""
+"""What the parent's own client sends at most, the two being one program's; the server's default is for strangers."""
 
 
 def main(config: dict[str, Any], *, grace_s: float) -> None:
@@ -57,17 +59,18 @@ def main(config: dict[str, Any], *, grace_s: float) -> None:
 def _prepare(target: str, token: str | None, grace_s: float) -> tuple[uvicorn.Server, socket.socket]:
     private = token is not None
     settings = ServerSettings(
+        # The environment variable OPENENV_MODE is for servers of their own; this one is there to be played on.
+        mode=ServerMode.SIMULATION,
         max_concurrent_envs="unlimited",
         # Only the parent itself may reach into the environment; whoever else has the address may not.
         allowed_env_kwargs="all" if private else frozenset(),
         remote_names="all" if private else frozenset(),
         token=token,
         share_tracebacks=private,
-        # As much as its client may send: the two ends are one program's.
-        max_message_size_mb=100.0,
+        max_message_size_mb=_MESSAGE_SIZE_MB,
         shutdown_timeout_s=grace_s,
     )
-    app = load_app(target, settings)
+    app = load_app(target, settings, given={"token": "the token"} if private else {})
     listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
     config = uvicorn.Config(
         app,
@@ -76,7 +79,7 @@ def _prepare(target: str, token: str | None, grace_s: float) -> tuple[uvicorn.Se
         # The line to the parent tells when it is gone; a parent that is only stopped or busy must not lose its
         # episodes.
         ws_ping_interval=None,
-        **uvicorn_options(settings),
+        **serving_options(app, settings),
     )
     return uvicorn.Server(config), listener
 

@@ -17,11 +17,18 @@ from openenv_gym.types import EnvironmentMetadata
 if TYPE_CHECKING:
     from openenv_gym_server.codec import Codec
 
-__all__ = ["Environment", "default_metadata"]
+__all__ = ["Environment", "default_metadata", "not_an_override"]
 
 ActT = TypeVar("ActT")
 ObsT = TypeVar("ObsT")
 StateT = TypeVar("StateT")
+MethodT = TypeVar("MethodT", bound=Callable[..., Any])
+
+
+def not_an_override(method: MethodT) -> MethodT:
+    """Mark a base class's asynchronous twin (``step_async`` …) as no reason to call it instead of the plain method."""
+    method.not_an_override = True  # type: ignore[attr-defined]
+    return method
 
 
 class Environment(ABC, Generic[ActT, ObsT, StateT]):
@@ -94,11 +101,13 @@ class Environment(ABC, Generic[ActT, ObsT, StateT]):
             **kwargs: whatever else the client sent.
         """
 
+    @not_an_override
     async def reset_async(self, seed: int | None = None, episode_id: str | None = None, **kwargs: Any) -> ObsT:
         """What the server calls instead of ``reset`` where a subclass overrides it."""
         result = self.reset(seed=seed, episode_id=episode_id, **kwargs)
         return await result if isawaitable(result) else result
 
+    @not_an_override
     async def step_async(self, action: ActT, timeout_s: float | None = None, **kwargs: Any) -> ObsT:
         """What the server calls instead of ``step`` where a subclass overrides it."""
         result = self.step(action, timeout_s=timeout_s, **kwargs)

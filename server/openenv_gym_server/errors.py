@@ -26,6 +26,7 @@ from openenv_gym.errors import (
     ValueMappingError,
 )
 from openenv_gym.messages import ErrorReply, JSONObject, RequestId, encode_json
+from openenv_gym.types import WSErrorCode
 from openenv_gym_server.plain import plain_json
 from openenv_gym_server.reports import cause_of, is_environments, report, traceback_text
 
@@ -34,7 +35,9 @@ __all__ = [
     "HTTPAnswer",
     "SessionEndedError",
     "SessionNotFoundError",
+    "TaskError",
     "UnknownTypeError",
+    "UnsendableError",
     "at_capacity",
     "encoding",
     "error_frame",
@@ -45,6 +48,7 @@ __all__ = [
     "invalid_message",
     "raise_as_environments",
     "raise_as_unsendable",
+    "rejected",
     "user_code",
 ]
 
@@ -87,6 +91,17 @@ class SessionEndedError(ServerError):
     """The server ended the session; the message says why."""
 
 
+class TaskError(ServerError):
+    """A question about tasks that cannot be answered; ``status`` is the HTTP status that says so."""
+
+    attributes = ("code", "data", "status")
+    status: int | None
+
+
+class UnsendableError(EnvironmentExecutionError):
+    """What an environment gave cannot be sent; the message says why, in our words, and whether it has moved on."""
+
+
 class HTTPAnswer(NamedTuple):
     """An HTTP status with its body: JSON, or plain text where it is a string."""
 
@@ -111,7 +126,7 @@ def error_data(error: BaseException) -> JSONObject:
     if is_environments(error):
         data["exception_type"] = type(cause_of(error)).__name__
     if isinstance(error, InvalidActionError):
-        data["errors"] = cast("Any", error.errors or [])
+        data["errors"] = cast("Any", _faults_of(error))
     elif isinstance(error, MessageTooLargeError):
         data |= {"size": error.size, "limit": error.limit, "setting": error.setting}
     elif isinstance(error, CapacityError):
@@ -124,19 +139,19 @@ def error_data(error: BaseException) -> JSONObject:
 def _code_of(error: BaseException) -> str:
     for kind, code in _CODES:
         if isinstance(error, kind):
-            return code
-    return "EXECUTION_ERROR"
+            return code.value
+    return WSErrorCode.EXECUTION_ERROR.value
 
 
-_CODES: tuple[tuple[type[BaseException], str], ...] = (
-    (ProtocolError, "INVALID_JSON"),
-    (UnknownTypeError, "UNKNOWN_TYPE"),
-    (InvalidActionError, "VALIDATION_ERROR"),
-    (MessageTooLargeError, "VALIDATION_ERROR"),
-    (CapacityError, "CAPACITY_REACHED"),
-    (EnvironmentFactoryError, "FACTORY_ERROR"),
-    (SessionNotFoundError, "SESSION_ERROR"),
-    (SessionEndedError, "SESSION_ERROR"),
+_CODES: tuple[tuple[type[BaseException], WSErrorCode], ...] = (
+    (ProtocolError, WSErrorCode.INVALID_JSON),
+    (UnknownTypeError, WSErrorCode.UNKNOWN_TYPE),
+    (InvalidActionError, WSErrorCode.VALIDATION_ERROR),
+    (MessageTooLargeError, WSErrorCode.VALIDATION_ERROR),
+    (CapacityError, WSErrorCode.CAPACITY_REACHED),
+    (EnvironmentFactoryError, WSErrorCode.FACTORY_ERROR),
+    (SessionNotFoundError, WSErrorCode.SESSION_ERROR),
+    (SessionEndedError, WSErrorCode.SESSION_ERROR),
 )
 
 
@@ -146,7 +161,7 @@ def http_answer(error: BaseException, session_id: str | None = None, message: st
     What an environment raised stays in the log: over HTTP, as in the reference, its text is not shown.
     """
     if isinstance(error, InvalidActionError):
-        return HTTPAnswer(422, {"detail": cast("Any", error.errors or [])})
+        return HTTPAnswer(422, {"detail": cast("Any", _faults_of(error))})
     if isinstance(error, MessageTooLargeError):
         return HTTPAnswer(413, {"detail": text_of(error)})
     if isinstance(error, SessionNotFoundError):
@@ -155,8 +170,18 @@ def http_answer(error: BaseException, session_id: str | None = None, message: st
         return HTTPAnswer(503, {"detail": text_of(error), **error_data(error)})
     if isinstance(error, SessionEndedError):
         return HTTPAnswer(504, {"detail": text_of(error)})
+    if isinstance(error, TaskError) and error.status is not None:
+        return HTTPAnswer(error.status, {"detail": text_of(error)})
     report(error, session_id, message)
+    if isinstance(error, UnsendableError):
+        # These are our words, and the client has to know whether its step was taken.
+        return HTTPAnswer(500, {"detail": text_of(error)})
     return HTTPAnswer(500, "Internal Server Error")
+
+
+def _faults_of(error: InvalidActionError) -> list[dict[str, Any]]:
+    """The faults of a refusal; where an environment refuses in its own words, these are the one."""
+    return error.errors or [{"type": "refused", "loc": [], "msg": text_of(error)}]
 
 
 def text_of(error: BaseException) -> str:
@@ -165,8 +190,11 @@ def text_of(error: BaseException) -> str:
         text = str(error)
     except BaseException:  # noqa: BLE001 - the exception is an environment's own, and so is what its __str__ raises
         text = ""
-    text = text.encode("utf-8", "backslashreplace").decode("utf-8")
-    return text[:MAX_TEXT] or type(error).__name__
+    return _encodable(text) or type(error).__name__
+
+
+def _encodable(text: str) -> str:
+    return text[:MAX_TEXT].encode("utf-8", "backslashreplace").decode("utf-8")
 
 
 # ------------------------------------------------------------------------------------- making our errors
@@ -175,7 +203,7 @@ def text_of(error: BaseException) -> str:
 def fault(kind: str, loc: list[str | int], message: str, value: object) -> dict[str, Any]:
     """One entry of an answer's ``errors``, in pydantic's shape, of bounded size whatever the client sent."""
     place = [part[:MAX_KEY] if isinstance(part, str) else part for part in loc]
-    return {"type": kind, "loc": place, "msg": message[:MAX_TEXT], "input": _echo(value)}
+    return {"type": kind, "loc": place, "msg": _encodable(message), "input": _echo(value)}
 
 
 def invalid_message(*faults: dict[str, Any]) -> InvalidActionError:
@@ -187,12 +215,15 @@ def invalid_message(*faults: dict[str, Any]) -> InvalidActionError:
 
 
 def invalid_action(error: ValidationError, prefix: tuple[str, ...] = ()) -> InvalidActionError:
-    """A refusal of a message for the faults pydantic found, custom validators' included."""
+    """A refusal of a message for the faults pydantic found, custom validators' included.
+
+    As in the reference, an action's faults have pydantic's ``url``, those of a body (which have a prefix) have none.
+    """
     if error.error_count() > MAX_COUNTED:
         message = f"{error.title} has {error.error_count()} faults, too many to tell apart"
         return invalid_message(fault("too_many_faults", list(prefix), message, None))
     faults = []
-    for entry in error.errors()[:MAX_FAULTS]:
+    for entry in error.errors(include_url=not prefix)[:MAX_FAULTS]:
         item = fault(entry["type"], [*prefix, *entry["loc"]], entry["msg"], entry["input"])
         if "ctx" in entry:
             # A custom validator's exception is among the context as an object.
@@ -201,6 +232,13 @@ def invalid_action(error: ValidationError, prefix: tuple[str, ...] = ()) -> Inva
             item["url"] = entry["url"]
         faults.append(item)
     return invalid_message(*faults)
+
+
+def rejected(error: BaseException, action: object) -> InvalidActionError:
+    """A refusal of an action whose class raised what pydantic does not take for a finding, most often by mistake."""
+    report(error, None, "a validator of actions")
+    message = f"the validation of the action raised {type(error).__name__}: {text_of(error)}"
+    return invalid_message(fault("validation_raised", [], message, action))
 
 
 def _context(value: object) -> object:
@@ -333,6 +371,6 @@ class encoding:  # noqa: N801 - a context manager, used as a verb
 def raise_as_unsendable(error: BaseException, what: str, *, advanced: bool) -> NoReturn:
     """What ``encoding`` does, for a step, which has no time for a context manager."""
     consequence = "; the environment has already advanced" if advanced else ""
-    raise EnvironmentExecutionError(
-        f"the {what} cannot be sent as JSON: {text_of(error)}{consequence}", code="EXECUTION_ERROR"
-    ) from error
+    # A codec of an environment's own raises what it likes; only our own words are shown to everyone.
+    kind = UnsendableError if isinstance(error, ValueMappingError) else EnvironmentExecutionError
+    raise kind(f"the {what} cannot be sent as JSON: {text_of(error)}{consequence}", code="EXECUTION_ERROR") from error

@@ -122,16 +122,26 @@ def is_async(kind: object) -> bool:
     """Whether an environment, or its class, has anything to await."""
     if overrides_twin(kind, "reset_async") or overrides_twin(kind, "step_async"):
         return True
-    return any(inspect.iscoroutinefunction(getattr(kind, name, None)) for name in ("reset", "step", "close", "render"))
+    return any(inspect.iscoroutinefunction(getattr(kind, name, None)) for name in _MAY_BE_ASYNC)
+
+
+_MAY_BE_ASYNC = ("reset", "step", "close", "render", "after_tool", "_step_impl")
 
 
 def overrides_twin(kind: object, name: str) -> bool:
-    """Whether ``reset_async`` or ``step_async`` is more than the base class's, which only calls the plain method."""
+    """Whether ``reset_async`` or ``step_async`` is what to call: the nearest class that has either method decides.
+
+    A base class's twin that only does what the plain method does is none (``not_an_override``, or beside an abstract
+    plain method).
+    """
     cls = kind if inspect.isclass(kind) else type(kind)
+    plain_name = name.removesuffix("_async")
     for base in cls.__mro__:
-        if name in base.__dict__:
-            plain = base.__dict__.get(name.removesuffix("_async"))
-            return not getattr(plain, "__isabstractmethod__", False)
+        twin, plain = base.__dict__.get(name), base.__dict__.get(plain_name)
+        if twin is not None:
+            return not (getattr(twin, "not_an_override", False) or getattr(plain, "__isabstractmethod__", False))
+        if plain is not None:
+            return False
     return False
 
 

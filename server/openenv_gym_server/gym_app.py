@@ -19,6 +19,7 @@ from openenv_gym_server.app import create_app
 from openenv_gym_server.errors import fault, invalid_message, text_of
 from openenv_gym_server.gym_environment import GymEnvironment, InlineGymEnvironment
 from openenv_gym_server.gym_making import EnvSource, is_classic_control, registered_name
+from openenv_gym_server.precedence import current
 from openenv_gym_server.settings import ServerSettings
 
 __all__ = ["GymFactory", "create_gym_app"]
@@ -44,7 +45,7 @@ def create_gym_app(
             that returns an environment, of Gymnasium's API or of the old ``gym``'s.
         env_kwargs: the environment's keyword arguments. A client's own go over them, as far as
             ``settings.allowed_env_kwargs`` has their names.
-        settings: the operator's settings.
+        settings: the operator's settings; as in ``create_app``, the options of ``openenv-gym serve`` go before them.
         mode: ``"simulation"`` or ``"production"``; else the settings'.
         max_concurrent_envs: sessions at a time; else the settings'.
 
@@ -59,13 +60,12 @@ def create_gym_app(
         >>> app.title
         'OpenEnv Environment HTTP API'
     """
-    settings = settings or ServerSettings()
     factory = GymFactory(env, dict(env_kwargs or {}))
     return create_app(
         factory,
         dict,
         dict,
-        env_name=_checked(factory, settings),
+        env_name=_checked(factory, current().merged(settings, max_concurrent_envs, None)),
         max_concurrent_envs=max_concurrent_envs,
         mode=mode,
         settings=settings,

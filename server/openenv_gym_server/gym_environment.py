@@ -15,13 +15,13 @@ import gymnasium
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import TimeLimit
 
-from openenv_gym.errors import EnvironmentExecutionError
 from openenv_gym.messages import JSONObject
 from openenv_gym.types import EnvironmentMetadata
 from openenv_gym_server.environment import Environment
-from openenv_gym_server.errors import fault, invalid_message
+from openenv_gym_server.errors import UnsendableError, fault, invalid_message
 from openenv_gym_server.gym_making import collects_frames, make_env
 from openenv_gym_server.legacy import AnyEnv, LegacyEnv, modern_info, modern_reset, modern_step
+from openenv_gym_server.notes import Notes, quoted
 from openenv_gym_server.space_codec import GymObservation, SpaceCodec
 
 __all__ = ["GymEnvironment", "GymMetadata", "GymObservation", "InlineGymEnvironment"]
@@ -87,7 +87,7 @@ class GymEnvironment(Environment[Any, GymObservation, JSONObject]):
         self._episode_id: str | None = None
         self._step_count = 0
         self._closed = False
-        self._noted: set[str] = set()
+        self._notes = Notes()
 
     @property
     def codec(self) -> SpaceCodec:
@@ -129,10 +129,11 @@ class GymEnvironment(Environment[Any, GymObservation, JSONObject]):
         obs, info = modern_reset(result, self._env.observation_space)
         self._episode_id = uuid4().hex if episode_id is None else episode_id
         self._step_count = 0
-        notes = [] if self._legacy is None else self._legacy.take_notes()
-        for name in kwargs.keys() - self._noted:
-            self._noted.add(name)
-            notes.append(f"reset of {self.env_id} takes seed and options; {name!r} was left out (put it into options)")
+        for name in kwargs:
+            self._notes.add(
+                f"reset of {self.env_id} takes seed and options; {quoted(name)} was left out (put it into options)"
+            )
+        notes = [*([] if self._legacy is None else self._legacy.take_notes()), *self._notes.take()]
         return GymObservation(obs, info=info, warnings=tuple(notes), early=True)
 
     def step(self, action: Any, timeout_s: float | None = None, **kwargs: Any) -> GymObservation:
@@ -141,7 +142,7 @@ class GymEnvironment(Environment[Any, GymObservation, JSONObject]):
         The reward becomes a Python float and the flags Python bools; a reward of None is 0.0.
 
         Raises:
-            EnvironmentExecutionError: the reward is no number, or a flag no bool.
+            UnsendableError: the reward is no number, or a flag no bool.
         """
         del timeout_s, kwargs  # OpenEnv's signature; Gymnasium's step takes an action and nothing else
         result = self._env.step(action)
@@ -215,6 +216,13 @@ class _Attributes:
     def __getattr__(self, name: str) -> Any:
         return self._env.get_wrapper_attr(name)
 
+    def __dir__(self) -> list[str]:
+        env, names = self._env, set(dir(self._env))
+        while isinstance(env, gymnasium.Wrapper):
+            env = env.env
+            names |= set(dir(env))
+        return sorted(names)
+
 
 def _first_sentence(kind: type) -> str | None:
     """The first sentence of a class's own docstring, or its first paragraph; Gymnasium's begin with a heading."""
@@ -256,7 +264,7 @@ def _reward(value: Any, env_id: str) -> float:
             return float(number)
         except (TypeError, ValueError, OverflowError) as error:
             cause = error
-    raise EnvironmentExecutionError(
+    raise UnsendableError(
         f"expected {env_id} to give a real number as reward, got {type(value).__name__}"
         f"{f' of shape {shape}' if shape else ''}{f' ({cause})' if cause else ''}; "
         "the environment has already advanced",
@@ -268,7 +276,7 @@ def _flag(name: str, value: object, env_id: str) -> bool:
     # NumPy's bool, and the scalar of any other array library.
     if getattr(value, "shape", None) == () and str(getattr(value, "dtype", "")).endswith("bool"):
         return bool(value)
-    raise EnvironmentExecutionError(
+    raise UnsendableError(
         f"expected {env_id} to give {name} as a bool, got {type(value).__name__} {str(value)[:100]}; "
         "the environment has already advanced",
         code="EXECUTION_ERROR",

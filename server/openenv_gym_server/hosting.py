@@ -7,17 +7,19 @@ knows Python objects and plain JSON, no frames and no HTTP: ``dispatch.py`` does
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import inspect
 import uuid
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from typing import Any, cast, get_type_hints
 
 import msgspec
 from pydantic import BaseModel
 
-from openenv_gym.errors import EnvironmentExecutionError
+from openenv_gym.errors import EnvironmentExecutionError, OpenEnvGymError
 from openenv_gym.messages import JSONObject, Outcome
-from openenv_gym.types import State
+from openenv_gym.tools import CallToolAction, ListToolsAction
+from openenv_gym.types import ServerMode, State
 from openenv_gym_server.codec import Codec, ModelCodec
 from openenv_gym_server.environment import default_metadata
 from openenv_gym_server.errors import (
@@ -26,12 +28,17 @@ from openenv_gym_server.errors import (
     invalid_message,
     raise_as_environments,
     raise_as_unsendable,
+    rejected,
     user_code,
 )
 from openenv_gym_server.factories import is_async, overrides_twin
+from openenv_gym_server.mcp_environment import MCPEnvironment
+from openenv_gym_server.notes import Notes, quoted
 from openenv_gym_server.plain import plain_json
 from openenv_gym_server.settings import Names
 from openenv_gym_server.signatures import keywords_of
+from openenv_gym_server.tool_codec import ToolCodec, called_tool
+from openenv_gym_server.tool_results import timed_out
 
 __all__ = ["UNREACHABLE", "HostedEnvironment", "Models", "check_name"]
 
@@ -46,6 +53,8 @@ UNREACHABLE = frozenset({
     "unwrapped", "env", "envs", "legacy_env", "remote_target", "codec", "np_random",
     # What the server takes away from the environment to tell the client.
     "take_notes",
+    # What runs any code, or leads past the tools and their names.
+    "execute_code", "get_callables", "tool", "tool_caller", "mcp_server", "mcp_client", "mcp_session", "after_tool",
 })  # fmt: skip
 """Names that no client may call or read, whatever the operator allows."""
 
@@ -74,6 +83,7 @@ class HostedEnvironment:
         env: the environment, or anything with ``reset`` and ``step``.
         models: the classes of its objects, unless it has a codec of its own.
         wait_for: gives what an awaitable gives, on the environment's own event loop.
+        mode: the server's mode, which an environment with tools is told.
 
     Attributes:
         env: the environment.
@@ -84,22 +94,32 @@ class HostedEnvironment:
         total_steps: steps since it was made.
     """
 
-    def __init__(self, env: Any, models: Models, wait_for: WaitFor) -> None:
+    def __init__(self, env: Any, models: Models, wait_for: WaitFor, mode: str = ServerMode.SIMULATION.value) -> None:
         self.env = env
         self.asynchronous = is_async(env)
+        self._tools = env.tool_caller if isinstance(env, MCPEnvironment) else None
+        if self._tools is not None:
+            self._tools.mode, self._tools.wait_for = mode, wait_for
+            self.asynchronous |= self._tools.awaits
         self.episode_id: str | None = None
         self.steps = 0
         self.total_steps = 0
         self._wait_for = wait_for
-        self._notes: list[str] = []
-        self._noted: set[str] = set()
+        self._notes = Notes()
         self._reset = _Method(env, "reset")
         self._step = _Method(env, "step")
+        # Of a call, MCPEnvironment's own step passes nothing else on; a step of an author's may.
+        plain_calls = getattr(self._step.call, "__func__", None) is MCPEnvironment.step
+        self._calls_take = {"timeout_s"}.__contains__ if plain_calls else self._step.takes
         self._settled_kind: type[Any] | None = None
         own = getattr(env, "codec", None)
         is_codec = hasattr(own, "encode_observation")
         self.codec: Codec = cast("Codec", own) if is_codec else _model_codec(env, models)
         self.finite = bool(getattr(self.codec, "finite", False))
+
+    def go_on(self, earlier: HostedEnvironment) -> None:
+        """Go on with the episode in which another session left the same environment."""
+        self.episode_id, self.steps = earlier.episode_id, earlier.steps
 
     # ------------------------------------------------------------------------------------------- an episode
 
@@ -109,7 +129,7 @@ class HostedEnvironment:
         Raises:
             EnvironmentExecutionError: the environment raised, or its observation cannot be sent.
         """
-        accepted = self._accepted(self._reset, keywords)
+        accepted = self._accepted(self._reset, keywords, self._reset.takes)
         with user_code:
             observation = self._settled(self._reset.call(**accepted))
         episode_id = keywords.get("episode_id")
@@ -127,16 +147,38 @@ class HostedEnvironment:
         try:
             action = self._decoded(data)
             if keywords:
-                observation = self._step.call(action, **self._accepted(self._step, keywords))
+                is_tool_action = isinstance(action, CallToolAction | ListToolsAction)
+                takes = self._calls_take if is_tool_action else self._step.takes
+                observation = self._step.call(action, **self._accepted(self._step, keywords, takes))
             else:
                 observation = self._step.call(action)
             if type(observation) is not self._settled_kind:
                 observation = self._settled(observation)
         except BaseException as error:  # noqa: BLE001 - an environment may raise anything; all of it is its own error
             raise_as_environments(error)
-        self.steps += 1
-        self.total_steps += 1
+        if not isinstance(action, ListToolsAction):
+            self.steps += 1
+            self.total_steps += 1
         return self._outcome(observation)
+
+    @property
+    def has_tools(self) -> bool:
+        """Whether steps may be calls of tools, which have limits of their own."""
+        return self._tools is not None
+
+    def called_tool(self, data: JSONObject) -> str | None:
+        """The tool that an action calls; None where it calls none, or this environment has none."""
+        if self._tools is None:
+            return None
+        return self.codec.called_tool(data) if isinstance(self.codec, ToolCodec) else called_tool(data)
+
+    def tool_timeout_s(self, name: str, timeout_s: float | None = None) -> float | None:
+        """Seconds that a call of the tool may take; None for ever."""
+        return None if self._tools is None else self._tools.limit_s(name, timeout_s)
+
+    def timed_out(self, name: str, seconds: float, *, begun: bool) -> Outcome:
+        """What is said of a call that has not ended in time, while it may still run on the environment's thread."""
+        return self.codec.encode_observation(timed_out(name, seconds, begun=begun))
 
     def _decoded(self, data: JSONObject) -> object:
         try:
@@ -144,6 +186,10 @@ class HostedEnvironment:
         except RecursionError as error:
             message = "expected an action of fewer levels, got one nested too deeply to be read"
             raise invalid_message(fault("recursion", ["data"], message, None)) from error
+        except OpenEnvGymError:
+            raise
+        except BaseException as error:
+            raise rejected(error, data) from error
 
     def state(self) -> JSONObject:
         """The environment's own state; what it does not say, the server's count and name of the episode."""
@@ -170,26 +216,20 @@ class HostedEnvironment:
             return outcome
         metadata = outcome.metadata or {}
         earlier = metadata.get("x-warnings")
-        notes = [*(earlier if isinstance(earlier, list) else []), *self._notes]
-        self._notes = []
+        notes = [*(earlier if isinstance(earlier, list) else []), *self._notes.take()]
         return msgspec.structs.replace(outcome, metadata=metadata | {"x-warnings": notes})
 
-    def _accepted(self, method: _Method, keywords: Mapping[str, Any]) -> dict[str, Any]:
+    def _accepted(self, method: _Method, keywords: Mapping[str, Any], takes: Callable[[str], bool]) -> dict[str, Any]:
         accepted = {}
         for name, value in keywords.items():
-            if method.takes(name):
+            if takes(name):
                 accepted[name] = value
             elif value is not None and name not in {"episode_id", "timeout_s", "request_id"}:
-                self._note(
-                    f"{method.name}() of {type(self.env).__name__} takes no {name!r}; it was not passed on"
+                self._notes.add(
+                    f"{method.name}() of {type(self.env).__name__} takes no {quoted(name)}; it was not passed on"
                     + (", so this episode is not seeded" if name == "seed" else "")
                 )
         return accepted
-
-    def _note(self, text: str) -> None:
-        if text not in self._noted:
-            self._noted.add(text)
-            self._notes.append(text)
 
     def _settled(self, value: Any) -> Any:
         """The value, awaited where it can be; its kind is remembered, since an environment gives one kind as a rule."""
@@ -230,6 +270,17 @@ class HostedEnvironment:
         with user_code:
             return self._settled(render())
 
+    def consult(self, name: str, *args: object) -> object:
+        """What the environment's own method of that name gives; whatever it raises is let through.
+
+        Raises:
+            NotImplementedError: it has no such method.
+        """
+        method = getattr(self.env, name, None)
+        if not callable(method):
+            raise NotImplementedError(name)
+        return self._settled(method(*args))
+
     def call(self, name: str, args: list[Any], keywords: dict[str, Any], allowed: Names) -> object:
         """What the method of that name returns.
 
@@ -259,8 +310,10 @@ class HostedEnvironment:
         with user_code:
             target = getattr(self.env, "remote_target", self.env)
             found = getattr(target, name, _MISSING)
+            names = dir(target) if found is _MISSING else []
         if found is _MISSING:
-            message = f"{type(target).__name__} has no attribute {name!r}"
+            own = getattr(self.env, "env_id", None) or type(self.env).__name__
+            message = f"{own} has no attribute {name[:100]!r}{_suggestion(name, names, allowed)}"
             raise invalid_message(fault("missing_attribute", ["data", "name"], message, name))
         return found
 
@@ -288,12 +341,19 @@ def check_name(name: str, allowed: Names) -> None:
         )
     elif allowed != "all" and name not in allowed:
         message = (
-            f"the server's setting remote_names does not have {name[:100]!r}; its operator can add it "
-            f"(--allow-remote {name[:100]})"
+            f"the server's setting remote_names does not have {name[:100]!r}{_suggestion(name, allowed, allowed)}; its "
+            f"operator can add it (--allow-remote {name[:100]})"
         )
     else:
         return
     raise invalid_message(fault("not_allowed", ["data", "name"], message, name))
+
+
+def _suggestion(name: str, names: Iterable[str], allowed: Names) -> str:
+    """The nearest of the names that a client may use, as the end of a message."""
+    usable = [each for each in names if not each.startswith("_") and each not in UNREACHABLE]
+    near = difflib.get_close_matches(name[:100], [each for each in usable if allowed == "all" or each in allowed])
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 class _Method:
@@ -316,7 +376,8 @@ def _model_codec(env: Any, models: Models) -> ModelCodec:
     state = models.state
     if state is None or state is State:
         state = _declared_state(type(env)) or state
-    return ModelCodec(models.action, models.observation, state, models.reset_observation)
+    codec = ToolCodec if isinstance(env, MCPEnvironment) else ModelCodec
+    return codec(models.action, models.observation, state, models.reset_observation)
 
 
 def _declared_state(cls: type[Any]) -> type[Any] | None:

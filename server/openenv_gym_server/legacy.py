@@ -19,6 +19,7 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 
 from openenv_gym.errors import EnvironmentExecutionError
+from openenv_gym_server.errors import UnsendableError
 from openenv_gym_server.legacy_spaces import modern_space
 from openenv_gym_server.signatures import keywords_of
 
@@ -183,11 +184,11 @@ def modern_step(result: Any) -> StepTuple:
     """Observation, reward, terminated, truncated and info, of whatever an old or a new ``step`` returned.
 
     Raises:
-        EnvironmentExecutionError: it is no sequence of four or five, ``done`` is no truth value, or info no mapping.
+        UnsendableError: it is no sequence of four or five, ``done`` is no truth value, or info no mapping.
     """
     if not isinstance(result, tuple | list) or len(result) not in {4, 5}:
         size = f" of {len(result)}" if isinstance(result, tuple | list) else ""
-        raise EnvironmentExecutionError(
+        raise UnsendableError(
             "expected step() to return (observation, reward, terminated, truncated, info) or the old four values "
             f"(observation, reward, done, info), got {type(result).__name__}{size}; "
             "the environment has already advanced"
@@ -204,12 +205,12 @@ def modern_info(value: object) -> dict[str, Any]:
     """The info as a dict; None is an empty one.
 
     Raises:
-        EnvironmentExecutionError: it is no mapping.
+        UnsendableError: it is no mapping.
     """
     if value is None:
         return {}
     if not isinstance(value, Mapping):
-        raise EnvironmentExecutionError(
+        raise UnsendableError(
             f"expected info to be a dict, got {type(value).__name__}; the environment has already advanced"
         )
     return value if isinstance(value, dict) else dict(value)
@@ -220,7 +221,7 @@ def _done(value: Any) -> bool:
     if isinstance(value, np.ndarray) and value.size == 1:
         value = value.item()
     if not isinstance(value, bool | int | float | np.bool_ | np.number) or value not in {0, 1}:
-        raise EnvironmentExecutionError(
+        raise UnsendableError(
             f"expected done to be true or false, got {type(value).__name__}; the environment has already advanced"
         )
     return bool(value)

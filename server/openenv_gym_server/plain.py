@@ -10,9 +10,10 @@ from __future__ import annotations
 import base64
 import math
 from collections import deque
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import fields, is_dataclass
 from enum import Enum
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,10 @@ from openenv_gym.errors import ValueMappingError
 from openenv_gym.messages import JSON
 from openenv_gym.spaces.atoms import spell_float
 
-__all__ = ["plain_json", "plain_reward"]
+__all__ = ["drained", "plain_flag", "plain_json", "plain_record", "plain_reward"]
+
+MAX_YIELDED = 1_000_000
+"""Values that are taken from an iterator; one without an end would take all memory, and the server with it."""
 
 _AS_THEY_ARE = frozenset({str, bool, int, type(None)})
 _FLOAT = {float}
@@ -42,6 +46,38 @@ def plain_json(value: object) -> JSON:
         raise ValueMappingError(f"expected {fault.expected} at {path}, got {fault.got}", path=path) from fault.__cause__
     except RecursionError as error:
         raise ValueMappingError("expected a value of finite depth at $, got one nested too deeply", path="$") from error
+
+
+def plain_record(value: object) -> JSON:
+    """The same, for values that may be, or hold in lists and dicts, plain objects: these are their attributes.
+
+    Raises:
+        ValueMappingError: something in it has no JSON form.
+    """
+    if isinstance(value, list | tuple):
+        return [plain_record(item) for item in value]
+    if type(value) is dict:
+        value = {key: plain_record(item) for key, item in value.items()}
+    try:
+        return plain_json(value)
+    except ValueMappingError:
+        if isinstance(value, type) or not hasattr(value, "__dict__") or not vars(value):
+            raise
+        return plain_record(dict(vars(value)))
+
+
+def drained(value: object) -> object:
+    """The list of what an iterator gives; any other value is itself.
+
+    Raises:
+        ValueMappingError: it gives more than ``MAX_YIELDED`` values.
+    """
+    if not isinstance(value, Iterator):
+        return value
+    items = list(islice(value, MAX_YIELDED + 1))
+    if len(items) > MAX_YIELDED:
+        raise ValueMappingError(f"expected at most {MAX_YIELDED} values of {_describe(value)}; give a list", path="$")
+    return items
 
 
 class _FaultError(Exception):
@@ -76,6 +112,23 @@ def plain_reward(value: object) -> tuple[bool | int | float | None, str | None]:
     if value is None or isinstance(value, bool | int):
         return value, None
     raise ValueMappingError(f"expected a number or None as reward, got {_describe(value)}", path="$.reward")
+
+
+def plain_flag(value: object) -> bool:
+    """A flag as it travels: true, false, what compares equal to one of them, or None, which is false.
+
+    Arrays of one element are their element.
+
+    Raises:
+        ValueMappingError: it is nothing of the kind; ``"false"`` is none, and would be true to Python.
+    """
+    if isinstance(value, bool):
+        return value
+    if isinstance(value, np.ndarray | np.generic) and value.size == 1:
+        value = value.item()
+    if value is None or (isinstance(value, bool | int | float) and value in {0, 1}):
+        return bool(value)
+    raise ValueMappingError(f"expected true or false at $.done, got {_describe(value)}", path="$.done")
 
 
 def _plain(value: Any) -> JSON:
@@ -162,11 +215,20 @@ def _foreign(value: Any) -> JSON:
     as_list = getattr(value, "tolist", None)
     if callable(as_list):
         return _plain(as_list())
+    if isinstance(value, Iterator):
+        return _iterated(value)
     try:
         plain = to_jsonable_python(value)
     except (PydanticSerializationError, ValueError) as error:
         raise _FaultError("a value with a JSON form", _describe(value)) from error
     return _plain(plain)
+
+
+def _iterated(value: Iterator[Any]) -> JSON:
+    try:
+        return _plain(drained(value))
+    except ValueMappingError as error:
+        raise _FaultError(f"an iterator of at most {MAX_YIELDED} values", _describe(value)) from error
 
 
 def _describe(value: object) -> str:

@@ -83,7 +83,7 @@ def token_refusal(scope: Mapping[str, Any], token: str | None) -> Refusal | None
         return Refusal(401, f"{expected}, got no Authorization header")
     scheme, _, credentials = given.strip().partition(" ")
     if scheme.lower() != "bearer":
-        return Refusal(401, f"{expected}, got an Authorization of another scheme")
+        return Refusal(401, f'{expected}, got an Authorization that does not begin with "Bearer "')
     if not hmac.compare_digest(credentials.strip().encode("latin-1"), token.encode("latin-1")):
         return Refusal(401, f"{expected}, got another token")
     return None

@@ -10,33 +10,42 @@ import threading
 import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
-from openenv_gym.messages import Reset, State, Step
+from openenv_gym.messages import JSONObject, Outcome, Request, Reset, State, Step
 from openenv_gym.types import SessionInfo
 from openenv_gym_server import dispatch
 from openenv_gym_server.dispatch import Terms
 from openenv_gym_server.errors import SessionEndedError
 from openenv_gym_server.hosting import HostedEnvironment
+from openenv_gym_server.reading import LARGE, off_the_loop
 from openenv_gym_server.settings import ServerSettings
+from openenv_gym_server.tickets import Ticket
 from openenv_gym_server.worker import Worker
 
-__all__ = ["Limit", "Session", "limited"]
+__all__ = ["TOOL_GRACE_S", "Kind", "Limit", "Session", "limited"]
 
 T = TypeVar("T")
+
+Kind: TypeAlias = Literal["socket", "kept", "request"]
+"""What ends a session: its socket; a request to delete it, or idleness; the answer to its only request."""
 
 INLINE_LIMIT_S = 0.005
 """A step on the event loop above this has the session move to its thread at its next reset."""
 
-INLINE_MESSAGE_CHARACTERS = 65_536
-"""Larger messages are read on the thread in any case."""
+TOOL_GRACE_S = 0.5
+"""How much longer than a tool's limit is waited for an environment that keeps the limit itself."""
 
 
 class Limit(NamedTuple):
-    """How long something may take, in seconds (None: for ever), and what says so."""
+    """How long something may take, in seconds (None: for ever), and what says so.
+
+    ``grace``: seconds beyond for an environment that keeps the limit itself, so that its own answer comes first.
+    """
 
     seconds: float | None
     source: str
+    grace: float = 0.0
 
     @classmethod
     def reset(cls, settings: ServerSettings) -> Limit:
@@ -53,7 +62,7 @@ class Limit(NamedTuple):
 
     def or_else(self, seconds: float, source: str) -> Limit:
         """This limit, or another where it is none."""
-        return Limit(seconds, source) if self.seconds is None else self
+        return self._replace(seconds=seconds, source=source) if self.seconds is None else self
 
     def within(self, seconds: float | None, source: str) -> Limit:
         """The lower of this limit and another."""
@@ -67,7 +76,7 @@ class Session:
 
     Args:
         session_id: its name.
-        kind: ``"socket"`` ends with its socket, ``"kept"`` lives over HTTP.
+        kind: what ends it.
         worker: the thread of its environment.
         settings: the operator's settings.
 
@@ -80,9 +89,7 @@ class Session:
         farewell: tells the socket that the session has ended, and closes it.
     """
 
-    def __init__(
-        self, session_id: str, kind: Literal["socket", "kept"], worker: Worker, settings: ServerSettings
-    ) -> None:
+    def __init__(self, session_id: str, kind: Kind, worker: Worker, settings: ServerSettings) -> None:
         self.id = session_id
         self.kind = kind
         self.worker = worker
@@ -102,13 +109,23 @@ class Session:
         self._reset_limit, self._step_limit = Limit.reset(settings), Limit.step(settings)
         self._timed = self._reset_limit.seconds is not None or self._step_limit.seconds is not None
 
-    def made(self) -> None:
-        """The environment is there: decide where its steps run."""
+    def made(self, *, lent: bool = False) -> None:
+        """The environment is there: decide where its steps run.
+
+        Args:
+            lent: it is asked questions beside this session, which have to wait for one another on its thread.
+        """
         hosted = self._environment
         self._inline = bool(getattr(hosted.env, "INLINE", False)) and not (
-            hosted.asynchronous or getattr(hosted.env, "REQUIRES_SINGLE_THREAD_EXECUTOR", False)
+            lent or hosted.asynchronous or getattr(hosted.env, "REQUIRES_SINGLE_THREAD_EXECUTOR", False)
         )
+        self._timed |= hosted.has_tools
         self.touch()
+
+    @property
+    def leaves(self) -> bool:
+        """Whether its slot will be free by itself in a moment."""
+        return self.ending is not None or self.kind == "request"
 
     @property
     def inline(self) -> bool:
@@ -146,9 +163,13 @@ class Session:
         Raises:
             SessionEndedError: the environment took longer than the operator allows.
         """
-        if (self._inline or self._timed) and len(text) <= INLINE_MESSAGE_CHARACTERS:
-            return await self._handle_small(text, terms)
-        return await limited(self._run(dispatch.respond, self._environment, text, terms), self._step_limit)
+        if self._inline and len(text) <= LARGE:
+            return await self._handle_inline(text, terms)
+        if not self._timed:
+            return await self._run(dispatch.respond, self._environment, text, terms)
+        # Which limit holds, the message itself says.
+        request = await off_the_loop(len(text), dispatch.read, text, terms)
+        return request if isinstance(request, str) else await self._perform(request, terms)
 
     async def run(self, job: Callable[[HostedEnvironment], T], limit: Limit | None = None) -> T:
         """What a job gives on the session's thread, within the limit of a step or the given one.
@@ -158,21 +179,72 @@ class Session:
         """
         return await limited(self._run(job, self._environment), limit or self._step_limit)
 
-    async def _handle_small(self, text: str, terms: Terms) -> str | None:
-        """Read the message here, then decide where and for how long it may run."""
+    def called_tool(self, data: JSONObject) -> str | None:
+        """The tool that an action calls; None where it calls none, or the environment has none."""
+        return self._environment.called_tool(data)
+
+    async def _handle_inline(self, text: str, terms: Terms) -> str | None:
+        """Read the message here, and take a step here too, unless the session's thread is at work."""
         started = time.perf_counter()
         request = dispatch.read(text, terms)
         if isinstance(request, str):
             return request
-        if self._inline and self._in_flight == 0 and isinstance(request, Step | State):
+        if self._in_flight == 0 and isinstance(request, Step | State):
             self.touch()
             answer = dispatch.perform(self._environment, request, terms)
             self._too_slow |= time.perf_counter() - started > INLINE_LIMIT_S
             return answer
+        return await self._perform(request, terms)
+
+    async def _perform(self, request: Request, terms: Terms) -> str | None:
+        """The answer to a message that was read, performed on the thread within the limit of its kind."""
+        hosted = self._environment
+
+        def perform(hosted: HostedEnvironment) -> str | None:
+            return dispatch.perform(hosted, request, terms)
+
+        if isinstance(request, Step) and (name := self.called_tool(request.data)) is not None:
+            return await self.call_tool(perform, name, lambda outcome: dispatch.observed(outcome, request).decode())
         if isinstance(request, Reset):
             self._inline = self._inline and not self._too_slow
         limit = self._reset_limit if isinstance(request, Reset) else self._step_limit
-        return await limited(self._run(dispatch.perform, self._environment, request, terms), limit)
+        return await limited(self._run(perform, hosted), limit)
+
+    async def call_tool(
+        self,
+        job: Callable[[HostedEnvironment], T],
+        name: str,
+        late: Callable[[Outcome], T],
+        timeout_s: float | None = None,
+    ) -> T:
+        """What a job gives that calls a tool; the session outlives a tool that outlives its limit.
+
+        Such a tool keeps the thread until it ends, and what it gives is dropped. Later calls wait for the thread, each
+        within its own limit, and never begin once they were given up.
+
+        Args:
+            job: calls the tool.
+            name: the tool.
+            late: the answer where the limit has passed, made of the observation that says so.
+            timeout_s: the step's own limit.
+
+        Raises:
+            SessionEndedError: it took longer than the operator allows any step.
+        """
+        hosted = self._environment
+        seconds = hosted.tool_timeout_s(name, timeout_s)
+        if seconds is None or (self._step_limit.seconds is not None and self._step_limit.seconds <= seconds):
+            return await limited(self._run(job, hosted), self._step_limit)
+        ticket = Ticket()
+        work = asyncio.ensure_future(self._run(ticket.use, job, hosted))
+        work.add_done_callback(_drop)
+        try:
+            done, _ = await asyncio.wait({work}, timeout=seconds + TOOL_GRACE_S)
+        finally:
+            begun = not ticket.withdraw()  # also where whoever asked has gone
+        if done:
+            return cast("T", work.result())  # it has begun
+        return late(hosted.timed_out(name, seconds, begun=begun))
 
     def _run(self, job: Callable[..., T], *args: Any) -> Awaitable[T]:
         """Put a job on the thread; it is in flight from now until it is done, awaited or not."""
@@ -196,6 +268,11 @@ class Session:
         self._active_at = time.monotonic()
 
 
+def _drop(work: asyncio.Future[Any]) -> None:
+    """Let a result be nobody's, and an exception too, which asyncio else complains of."""
+    work.exception()
+
+
 _TOO_LONG = "the environment took longer than {} allows; its session has ended"
 
 
@@ -208,6 +285,6 @@ async def limited(work: Awaitable[T], limit: Limit, complaint: str = _TOO_LONG) 
     if limit.seconds is None:
         return await work
     try:
-        return await asyncio.wait_for(work, limit.seconds)
+        return await asyncio.wait_for(work, limit.seconds + limit.grace)
     except TimeoutError as error:
         raise SessionEndedError(complaint.format(limit), code="SESSION_ERROR") from error

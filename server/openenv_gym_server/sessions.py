@@ -11,7 +11,6 @@ be driven from several loops.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import logging
 import sys
 import threading
@@ -19,7 +18,7 @@ import time
 import uuid
 from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Literal, TypeVar
+from typing import TypeVar
 
 from openenv_gym.errors import OpenEnvGymError
 from openenv_gym.messages import JSON, OpenSettings
@@ -27,11 +26,12 @@ from openenv_gym_server import dispatch
 from openenv_gym_server.errors import SessionEndedError, SessionNotFoundError, at_capacity, factory_calls
 from openenv_gym_server.factories import EnvironmentFactory
 from openenv_gym_server.hosting import HostedEnvironment, Models
-from openenv_gym_server.session import Limit, Session, limited
-from openenv_gym_server.settings import DEFAULT_CAPACITY, DEFAULT_KEPT_SESSION_TIMEOUT_S, ServerSettings
+from openenv_gym_server.reaper import Reaper
+from openenv_gym_server.session import Kind, Limit, Session, limited
+from openenv_gym_server.settings import DEFAULT_CAPACITY, ServerSettings
 from openenv_gym_server.slots import Place, Slots
 from openenv_gym_server.worker import Worker
-from openenv_gym_server.workers import Workers
+from openenv_gym_server.workers import Workers, close_unused
 
 __all__ = ["Sessions"]
 
@@ -62,11 +62,15 @@ class Sessions:
         factory: makes their environments.
         models: the classes of the environments' objects.
         settings: the operator's settings.
+
+    Attributes:
+        mode: the server's mode, which environments with tools are told.
     """
 
     def __init__(self, factory: EnvironmentFactory, models: Models, settings: ServerSettings) -> None:
         self.factory = factory
         self.settings = settings
+        self.mode = settings.mode
         self._models = models
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
@@ -74,7 +78,8 @@ class Sessions:
         self._borrowed = Slots(MAX_BORROWED)
         self._asked = Slots(MAX_ASKED)
         self._abandoned = Slots(MAX_ABANDONED)
-        self._reaper: asyncio.Task[None] | None = None
+        self._reaper = Reaper(settings, lambda: list(self._sessions.values()), self.begin_end)
+        self._last: HostedEnvironment | None = None
 
     def __len__(self) -> int:
         return len(self._sessions)
@@ -117,7 +122,7 @@ class Sessions:
 
     # ---------------------------------------------------------------------------------------- begin and end
 
-    async def open(self, kind: Literal["socket", "kept"], opening: OpenSettings | None = None) -> Session:
+    async def open(self, kind: Kind, opening: OpenSettings | None = None) -> Session:
         """Admit a session and make its environment.
 
         Raises:
@@ -131,8 +136,8 @@ class Sessions:
         except BaseException:
             self.begin_end(session, "its environment could not be made")
             raise
-        session.made()
-        self._watch()
+        session.made(lent=self.factory.instance is not None)
+        self._reaper.watch()
         return session
 
     def begin_end(self, session: Session, reason: str) -> Future[None]:
@@ -156,7 +161,8 @@ class Sessions:
     async def borrow(self, job: Callable[[HostedEnvironment], T], limit: Limit) -> T:
         """What the job gives on an environment made for it alone; it is not counted as a session.
 
-        A lent instance is one session's at a time, so there the job is a short session.
+        A lent instance is one session's at a time, so there the job is a short session, and goes on with the episode
+        that the last one left.
 
         Args:
             job: what to do with the environment.
@@ -164,13 +170,13 @@ class Sessions:
 
         Raises:
             EnvironmentFactoryError: the environment could not be made.
-            CapacityError: the lent instance is in use.
+            CapacityError: a session has the lent instance.
             SessionEndedError: it took longer.
         """
         limit = limit.or_else(DEFAULT_REQUEST_TIMEOUT_S, _DEFAULT)
         if self.factory.instance is None:
             return await self._lend(job, limit, self._borrowed)
-        session = await self.open("socket")
+        session = await self.open("request")
         try:
             return await session.run(job, limit)
         finally:
@@ -206,27 +212,25 @@ class Sessions:
             raise
 
     async def shutdown(self) -> None:
-        """End every session, within ``shutdown_timeout_s``."""
-        reaper, self._reaper = self._reaper, None
-        if reaper is not None and reaper.get_loop() is asyncio.get_running_loop():
-            reaper.cancel()
-            await asyncio.wait([reaper])
+        """End every session, within half of ``shutdown_timeout_s``: the server had the other for requests in flight."""
+        await self._reaper.stop()
         gone = [self.begin_end(session, "the server stops") for session in list(self._sessions.values())]
-        deadline = time.monotonic() + self.settings.shutdown_timeout_s
+        patience_s = self.settings.shutdown_timeout_s / 2
+        deadline = time.monotonic() + patience_s
         if gone:
-            await asyncio.wait([asyncio.wrap_future(one) for one in gone], timeout=self.settings.shutdown_timeout_s)
+            await asyncio.wait([asyncio.wrap_future(one) for one in gone], timeout=patience_s)
         self._workers.stop()
         busy = await self._workers.join(deadline)
         if busy:
             logger.warning("%d environments were still busy when the server stopped", busy)
 
-    async def _admit(self, kind: Literal["socket", "kept"]) -> Session:
+    async def _admit(self, kind: Kind) -> Session:
         deadline = time.monotonic() + self.settings.close_timeout_s
         while True:
             with self._lock:
                 active, limit = len(self._sessions), self.limit
                 session = self._begin(kind) if active < limit else None
-                leaving = [session.gone for session in self._sessions.values() if session.ending is not None]
+                leaving = [session.gone for session in self._sessions.values() if session.leaves]
             if session is not None:
                 return session
             if active < limit:
@@ -235,11 +239,12 @@ class Sessions:
             remaining = deadline - time.monotonic()
             if not leaving or remaining <= 0:
                 raise at_capacity(active, limit, self._advice())
-            # Whoever closes one session and opens the next at once is not refused for the old one's last moments.
+            # Whoever closes one session and opens the next at once is not refused for the old one's last moments; and
+            # single requests for a lent instance are served one after another.
             ended = [asyncio.wrap_future(gone) for gone in leaving]
             await asyncio.wait(ended, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
 
-    def _begin(self, kind: Literal["socket", "kept"]) -> Session | None:
+    def _begin(self, kind: Kind) -> Session | None:
         session_id = str(uuid.uuid4())
         worker = self._workers.take(f"openenv-session-{session_id[:8]}")
         if worker is None:
@@ -250,14 +255,17 @@ class Sessions:
 
     def _advice(self) -> str:
         if self.factory.instance is not None:
-            return "The server was given one environment instance; give it the class to serve more sessions."
+            return (
+                "The server was given one environment instance, which is one session's at a time whatever "
+                "max_concurrent_envs is; give it the class to serve more sessions."
+            )
         if self.settings.max_concurrent_envs in {None, "unlimited"} and not self._workers.concurrent:
             return (
                 f"{self.factory.name} does not declare SUPPORTS_CONCURRENT_SESSIONS, so its instances may disturb one "
                 "another and there is one at a time, whatever max_concurrent_envs is. Close the other session first; "
                 "or, where they do not disturb one another, set SUPPORTS_CONCURRENT_SESSIONS = True on its class."
             )
-        return "The server's setting is max_concurrent_envs (--max-concurrent-envs)."
+        return "Close other sessions, or raise the server's max_concurrent_envs (--max-concurrent-envs)."
 
     # ------------------------------------------------------------------------------------ kept over HTTP
 
@@ -296,7 +304,12 @@ class Sessions:
     # ------------------------------------------------------------------------------------------- on threads
 
     def _make(self, session: Session, opening: OpenSettings) -> None:
-        session.hosted = self._hosted(session.worker, opening)
+        hosted = self._hosted(session.worker, opening)
+        if self.factory.instance is not None:
+            if self._last is not None:
+                hosted.go_on(self._last)
+            self._last = hosted
+        session.hosted = hosted
 
     def _hosted(self, worker: Worker, opening: OpenSettings) -> HostedEnvironment:
         try:
@@ -308,7 +321,12 @@ class Sessions:
             raise
         self._workers.told(env)
         with factory_calls(self.factory.name):
-            hosted = HostedEnvironment(env, self._models, worker.wait_for)
+            try:
+                hosted = HostedEnvironment(env, self._models, worker.wait_for, self.mode)
+            except BaseException:
+                if self.factory.instance is None:
+                    close_unused(env, worker)
+                raise
         if not hosted.asynchronous and not self._workers.is_shared(worker):
             worker.drop_loop()
         return hosted
@@ -331,37 +349,6 @@ class Sessions:
             self._sessions.pop(session.id, None)
         self._workers.release(session.worker)
         session.gone.set_result(None)
-
-    # --------------------------------------------------------------------------------------------- reaper
-
-    def _timeout_of(self, session: Session) -> float | None:
-        configured = self.settings.session_timeout_s
-        if session.kind == "kept":
-            return None if session.attached else configured or DEFAULT_KEPT_SESSION_TIMEOUT_S
-        return configured
-
-    def _watch(self) -> None:
-        """See that a reaper runs on this loop, if any session can ever be idle for too long."""
-        if not any(self._timeout_of(session) for session in self._sessions.values()):
-            return
-        loop = asyncio.get_running_loop()
-        if self._reaper is None or self._reaper.done() or self._reaper.get_loop() is not loop:
-            self._reaper = loop.create_task(self._reap(), name="openenv-reaper")
-
-    async def _reap(self) -> None:
-        period = min(max((self.settings.session_timeout_s or DEFAULT_KEPT_SESSION_TIMEOUT_S) / 4, 0.02), 5.0)
-        while self._sessions:
-            await asyncio.sleep(period)
-            for session in list(self._sessions.values()):
-                timeout = self._timeout_of(session)
-                if timeout is None or not session.idle_for(timeout) or session.ending is not None:
-                    continue
-                reason = f"Session {session.id} was idle for more than {timeout:g} s and has ended"
-                self.begin_end(session, reason)
-                if session.farewell is not None:
-                    # A peer that reads nothing must not keep the others' sessions from ending.
-                    with contextlib.suppress(TimeoutError):
-                        await asyncio.wait_for(session.farewell(reason), self.settings.close_timeout_s)
 
 
 _DEFAULT = "the server's default for requests without a session (settings reset_timeout_s, step_timeout_s)"

@@ -17,16 +17,21 @@ from openenv_gym.types import ServerMode
 from openenv_gym_server.addresses import canonical_host, canonical_origin
 
 __all__ = [
+    "CAPACITY_VARIABLE",
     "DEFAULT_CAPACITY",
     "DEFAULT_KEPT_SESSION_TIMEOUT_S",
     "DEFAULT_MESSAGE_SIZE_MB",
     "Names",
     "ServerSettings",
+    "capacity_from_environment",
     "uvicorn_options",
 ]
 
 DEFAULT_CAPACITY = 64
 """Sessions at a time for environments that declare ``SUPPORTS_CONCURRENT_SESSIONS``; one for all others."""
+
+CAPACITY_VARIABLE = "MAX_CONCURRENT_ENVS"
+"""The environment variable of the capacity, as OpenEnv's own environments name it."""
 
 DEFAULT_MESSAGE_SIZE_MB = 16.0
 """The limit of one inbound message or request body, which is the reference's too."""
@@ -53,7 +58,7 @@ def _allowed_hosts() -> Names:
 
 
 def _mode() -> str:
-    return os.environ.get("OPENENV_MODE", ServerMode.SIMULATION)
+    return os.environ.get("OPENENV_MODE", "").strip() or ServerMode.SIMULATION
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,9 +68,10 @@ class ServerSettings:
     Attributes:
         mode: ``"simulation"`` or ``"production"``, any letter case; else the environment variable ``OPENENV_MODE``,
             else simulation. In production no transport has reset, step and state.
-        max_concurrent_envs: sessions at a time; None is one for environments that do not declare
-            ``SUPPORTS_CONCURRENT_SESSIONS`` and ``DEFAULT_CAPACITY`` for those that do; ``"unlimited"`` is as many as
-            come for those that do, and one for the others, whose instances may disturb one another.
+        max_concurrent_envs: sessions at a time; None is what the environment variable ``MAX_CONCURRENT_ENVS`` says,
+            else one for environments that do not declare ``SUPPORTS_CONCURRENT_SESSIONS`` and ``DEFAULT_CAPACITY``
+            for those that do; ``"unlimited"`` is as many as come for those that do, and one for the others, whose
+            instances may disturb one another.
         session_timeout_s: seconds after which an idle session is ended, one with an open socket included. None:
             sessions kept over HTTP end after ``DEFAULT_KEPT_SESSION_TIMEOUT_S``, sockets live as long as their peer
             answers pings.
@@ -75,7 +81,8 @@ class ServerSettings:
             socket has no environment yet and takes no slot.
         close_timeout_s: seconds to wait for an environment's ``close()`` before the peer is answered; and for slots
             that are being freed before a new session is refused.
-        shutdown_timeout_s: seconds the server waits for all environments to close when it stops.
+        shutdown_timeout_s: seconds the server takes to stop, half of them for requests in flight, half for environments
+            to close; what still runs then is left behind.
         max_message_size_mb: limit of one inbound message or request body, in MiB of UTF-8 text. Reading JSON takes a
             multiple of it, up to some 20 times for a message of nothing but brackets.
         allowed_env_kwargs: keywords a client may give to the environment's factory.
@@ -140,6 +147,26 @@ class ServerSettings:
         return int(self.max_message_size_mb * 2**20)
 
 
+def capacity_from_environment() -> int | Literal["unlimited"] | None:
+    """The capacity that the environment variable ``MAX_CONCURRENT_ENVS`` sets; None where it is empty or not there.
+
+    It holds where nothing else sets one: no argument of the application, no ``ServerSettings``, no option.
+
+    Raises:
+        SettingsError: it is neither a number of at least 1 nor ``unlimited``.
+    """
+    text = os.environ.get(CAPACITY_VARIABLE, "").strip()
+    if not text or text == "unlimited":
+        return "unlimited" if text else None
+    if not re.fullmatch(r"[0-9]{1,9}", text) or int(text) < 1:
+        raise SettingsError(
+            f'expected the environment variable {CAPACITY_VARIABLE} to be a number of at least 1 or "unlimited", '
+            f"got {text[:100]!r}; mend it or unset it",
+            setting="max_concurrent_envs",
+        )
+    return int(text)
+
+
 def uvicorn_options(settings: ServerSettings) -> dict[str, Any]:
     """The options with which uvicorn holds these settings too.
 
@@ -148,7 +175,7 @@ def uvicorn_options(settings: ServerSettings) -> dict[str, Any]:
     """
     return {
         "ws_max_size": settings.max_message_bytes + 2**20,
-        "timeout_graceful_shutdown": math.ceil(settings.shutdown_timeout_s),
+        "timeout_graceful_shutdown": math.ceil(settings.shutdown_timeout_s / 2),
     }
 
 

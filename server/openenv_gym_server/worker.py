@@ -13,7 +13,7 @@ import contextlib
 import logging
 import queue
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any, TypeVar
 
@@ -23,6 +23,9 @@ __all__ = ["Worker"]
 
 T = TypeVar("T")
 Job = Callable[[], None]
+
+CANCELLATION_S = 5.0
+"""How long an environment's background tasks have to end once they were cancelled."""
 
 logger = logging.getLogger("openenv_gym_server")
 
@@ -209,7 +212,7 @@ def _close(loop: asyncio.AbstractEventLoop) -> None:
         for task in tasks:
             task.cancel()
         if tasks:
-            loop.run_until_complete(_gather(tasks))
+            loop.run_until_complete(_ended(tasks))
         loop.run_until_complete(loop.shutdown_asyncgens())
         loop.run_until_complete(loop.shutdown_default_executor())
     except BaseException:  # best-effort clean-up of an environment's own tasks, at the end of its thread
@@ -218,8 +221,11 @@ def _close(loop: asyncio.AbstractEventLoop) -> None:
         loop.close()
 
 
-def _gather(tasks: set[asyncio.Task[Any]]) -> Coroutine[Any, Any, Any]:
-    async def ended() -> None:
-        await asyncio.gather(*tasks, return_exceptions=True)
-
-    return ended()
+async def _ended(tasks: set[asyncio.Task[Any]]) -> None:
+    """Wait for tasks that were cancelled; one that does not heed it must not keep the thread."""
+    done, left = await asyncio.wait(tasks, timeout=CANCELLATION_S)
+    for task in done:
+        if not task.cancelled():
+            task.exception()  # nobody's, and asyncio complains of one that nobody has looked at
+    if left:
+        logger.warning("%d background tasks of an environment do not heed their cancellation", len(left))

@@ -20,7 +20,7 @@ from openenv_gym_server.errors import factory_calls
 from openenv_gym_server.factories import EnvironmentFactory
 from openenv_gym_server.worker import Worker
 
-__all__ = ["Workers"]
+__all__ = ["Workers", "close_unused"]
 
 logger = logging.getLogger("openenv_gym_server")
 
@@ -154,10 +154,14 @@ class Workers:
             self.told(None)
             raise
         self.told(env)
-        close = getattr(env, "close", None)
-        if callable(close):
-            # The question is answered already, whatever close() does.
-            with contextlib.suppress(EnvironmentFactoryError), factory_calls(self._factory.name):
-                closing = close()
-                if inspect.isawaitable(closing):
-                    worker.wait_for(closing)
+        close_unused(env, worker)
+
+
+def close_unused(env: object, worker: Worker) -> None:
+    """Close an environment that no session has had, on its own thread; what that raises is nobody's."""
+    close = getattr(env, "close", None)
+    if callable(close):
+        with contextlib.suppress(EnvironmentFactoryError), factory_calls(type(env).__name__):
+            closing = close()
+            if inspect.isawaitable(closing):
+                worker.wait_for(closing)

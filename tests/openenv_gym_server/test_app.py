@@ -140,3 +140,18 @@ def test_what_older_environments_call_is_there() -> None:
         "done": False,
     }
     assert server._serialize_observation(Heard(metadata={"a": 1}))["metadata"] == {"a": 1}
+
+
+def test_the_environment_sets_the_capacity_where_nothing_else_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MAX_CONCURRENT_ENVS", "7")
+    config = ConcurrencyConfig(max_concurrent_envs=3)
+    assert HTTPEnvServer(Echo, Say, Heard).max_concurrent_envs == 7
+    assert HTTPEnvServer(Echo, Say, Heard, max_concurrent_envs=2).max_concurrent_envs == 2
+    assert HTTPEnvServer(Echo, Say, Heard, concurrency_config=config).max_concurrent_envs == 3
+    assert HTTPEnvServer(Echo, Say, Heard, settings=ServerSettings(max_concurrent_envs=4)).max_concurrent_envs == 4
+    with pytest.raises(ConcurrencyConfigurationError, match="MAX_CONCURRENT_ENVS"):
+        HTTPEnvServer(Bare, Say, Heard)
+    monkeypatch.setenv("MAX_CONCURRENT_ENVS", "many")
+    with pytest.raises(SettingsError, match="MAX_CONCURRENT_ENVS"):
+        HTTPEnvServer(Echo, Say, Heard)
+    assert HTTPEnvServer(Echo, Say, Heard, max_concurrent_envs=2).max_concurrent_envs == 2

@@ -143,7 +143,8 @@ def test_production_has_no_control_messages(hosted: HostedEnvironment, kind: str
         message["data"] = {"message": "x"}
     answer = ask(hosted, message, Terms(production=True))
     assert code_of(answer) == "VALIDATION_ERROR"
-    assert "production" in answer["data"]["message"]
+    assert "production mode, where reset, step and state do not exist" in answer["data"]["message"]
+    assert "--mode simulation" in answer["data"]["message"]
     assert hosted.env.calls == []
 
 

@@ -41,6 +41,16 @@ def test_it_serves_on_loopback_and_ends_with_its_line(parent):
     process.stdout.close()
 
 
+def test_it_is_there_to_be_played_on_whatever_mode_servers_of_their_own_have(parent, monkeypatch):
+    monkeypatch.setenv("OPENENV_MODE", "production")
+    process, report = start(target="openenv_gym_envs.echo", parent=parent)
+    with socket_of(f"http://127.0.0.1:{report['port']}", additional_headers=BEARER) as socket:
+        assert ask(socket, {"type": "reset"})["type"] == "observation"
+    process.stdin.close()
+    assert process.wait(20) == 0
+    process.stdout.close()
+
+
 def test_it_ends_where_its_parent_is_another_already():
     process, report = start(target="openenv_gym_envs.echo", parent=1)
     assert report["port"] > 0

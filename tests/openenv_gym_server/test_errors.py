@@ -16,6 +16,7 @@ from openenv_gym.errors import (
     InvalidActionError,
     MessageTooLargeError,
     ProtocolError,
+    ValueMappingError,
 )
 from openenv_gym_server import errors
 from openenv_gym_server.errors import (
@@ -24,6 +25,7 @@ from openenv_gym_server.errors import (
     ConcurrencyConfigurationError,
     SessionEndedError,
     SessionNotFoundError,
+    TaskError,
     UnknownTypeError,
     at_capacity,
     encoding,
@@ -33,6 +35,7 @@ from openenv_gym_server.errors import (
     http_answer,
     invalid_action,
     invalid_message,
+    rejected,
     text_of,
     user_code,
 )
@@ -68,7 +71,7 @@ def test_every_error_has_its_code_on_the_wire(error: BaseException, code: str) -
 
 def test_a_frame_carries_what_belongs_to_its_code() -> None:
     assert frame(InvalidActionError("x", errors=[{"loc": ["a"]}]))["errors"] == [{"loc": ["a"]}]
-    assert frame(InvalidActionError("x"))["errors"] == []
+    assert frame(InvalidActionError("x"))["errors"] == [{"type": "refused", "loc": [], "msg": "x"}]
     assert frame(MessageTooLargeError("x", size=3, limit=2, setting="s"))["limit"] == 2
     assert frame(at_capacity(2, 2, "advice"))["max_sessions"] == 2
     assert frame(EnvironmentFactoryError("x", factory_name="Make"))["factory_name"] == "Make"
@@ -97,6 +100,11 @@ def test_every_error_has_its_http_status(error: BaseException, status: int) -> N
     assert answer.status == status
     assert "secret" not in str(answer.body)
     assert isinstance(answer.body, str) == (status == 500)
+
+
+def test_a_refusal_in_an_environments_own_words_is_told_over_http_too() -> None:
+    answer = http_answer(InvalidActionError("not your turn"))
+    assert answer.body == {"detail": [{"type": "refused", "loc": [], "msg": "not your turn"}]}
 
 
 def test_the_text_of_an_exception_is_always_text() -> None:
@@ -273,3 +281,32 @@ def test_faults_beyond_counting_are_told_by_their_number(monkeypatch: pytest.Mon
     (entry,) = refused.errors
     assert (entry["type"], entry["loc"]) == ("too_many_faults", ["body"])
     assert "6 faults" in entry["msg"]
+
+
+@pytest.mark.parametrize(("status", "answer"), [(404, 404), (501, 501), (None, 500)])
+def test_a_question_about_tasks_is_refused_with_its_status(status: int | None, answer: int) -> None:
+    assert http_answer(TaskError("no such thing", status=status)).status == answer
+
+
+def test_what_cannot_be_sent_is_said_in_our_words_and_never_in_an_environments() -> None:
+    for cause, body in (
+        (ValueMappingError("no form", path="$"), {"detail": "the state cannot be sent as JSON: no form"}),
+        (RuntimeError("a secret"), "Internal Server Error"),
+    ):
+        with pytest.raises(EnvironmentExecutionError) as caught, encoding("state", advanced=False):
+            raise cause
+        assert http_answer(caught.value) == (500, body)
+
+
+@pytest.mark.parametrize("error", [KeyError("x"), SystemExit(2), RuntimeError("half \ud800"), SilentError()])
+def test_a_validator_that_raises_refuses_the_action_and_is_logged(
+    error: BaseException, caplog: pytest.LogCaptureFixture
+) -> None:
+    refusal = rejected(error, {"message": "a"})
+    assert isinstance(refusal, InvalidActionError)
+    assert refusal.errors is not None
+    (fault,) = refusal.errors
+    assert (fault["type"], fault["loc"], fault["input"]) == ("validation_raised", [], {"message": "a"})
+    assert type(error).__name__ in fault["msg"]
+    fault["msg"].encode()
+    assert "a validator of actions" in caplog.text

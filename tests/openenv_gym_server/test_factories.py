@@ -126,3 +126,24 @@ def test_refusals_name_the_flag_of_the_command_line_or_say_that_nothing_is_rende
         factory.make({"size": 2})
     with pytest.raises(InvalidActionError, match="does not render"):
         factory.make(render_mode="rgb_array")
+
+
+def test_the_nearest_class_decides_between_a_method_and_its_asynchronous_twin() -> None:
+    class Twin(Echo):
+        async def step_async(self, action: Any) -> Any:  # type: ignore[override]
+            return None
+
+    class Plain(Twin):
+        def step(self, action: Any) -> Any:  # type: ignore[override]
+            return None
+
+    class Both(Plain):
+        def step(self, action: Any) -> Any:  # type: ignore[override]
+            return None
+
+        async def step_async(self, action: Any) -> Any:  # type: ignore[override]
+            return None
+
+    assert [overrides_twin(kind, "step_async") for kind in (Echo, Twin, Plain, Both)] == [False, True, False, True]
+    assert not overrides_twin(Both, "reset_async")
+    assert not overrides_twin(object(), "step_async")

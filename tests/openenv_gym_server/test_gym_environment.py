@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from openenv_gym.errors import EnvironmentExecutionError, SpaceMappingError
+from openenv_gym.errors import EnvironmentExecutionError, InvalidActionError, SpaceMappingError
 from openenv_gym_server.gym_environment import GymEnvironment, GymObservation, InlineGymEnvironment
+from openenv_gym_server.hosting import HostedEnvironment, Models
 from tests.exactness.synthetic import OldestApi, SeedlessApi, Synthetic
 
 
@@ -228,6 +229,13 @@ def test_attributes_are_found_through_the_wrappers(cartpole):
     assert cartpole.remote_target.gravity == 9.8
     with pytest.raises(AttributeError):
         _ = cartpole.remote_target.nothing
+    assert {"gravity", "spec"} <= set(dir(cartpole.remote_target))
+
+
+def test_a_misspelt_attribute_is_told_by_the_environments_own_name_with_the_nearest(cartpole):
+    hosted = HostedEnvironment(cartpole, Models(dict, dict), lambda awaitable: None)
+    with pytest.raises(InvalidActionError, match=r"CartPole-v1 has no attribute 'gravty'; did you mean gravity\?"):
+        hosted.attribute("gravty", "all")
 
 
 def test_close_is_called_once():

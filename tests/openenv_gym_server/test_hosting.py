@@ -13,6 +13,7 @@ from openenv_gym.messages import Outcome
 from openenv_gym.types import EnvironmentMetadata, Observation, State
 from openenv_gym_server.environment import Environment
 from openenv_gym_server.hosting import HostedEnvironment, Models
+from openenv_gym_server.settings import Names
 from tests.text_envs import Bare, Echo, Heard, Say
 
 if TYPE_CHECKING:
@@ -210,6 +211,23 @@ def test_only_what_exists_can_be_reached() -> None:
     with pytest.raises(InvalidActionError, match="no attribute"):
         hosted_of(Bare()).attribute("nothing", "all")
     assert hosted_of(Echo()).attribute("closed", "all") == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "allowed", "told"),
+    [
+        ("close_", "all", r"Echo has no attribute 'close_'; did you mean closed\?$"),
+        ("cals", frozenset({"cals", "calls"}), r"Echo has no attribute 'cals'; did you mean calls\?$"),
+        ("cals", frozenset({"cals"}), r"Echo has no attribute 'cals'$"),
+        ("cals", frozenset({"calls"}), r"does not have 'cals'; did you mean calls\?; its operator can add it"),
+        ("x" * 10_000, "all", r"Echo has no attribute 'x{100}'$"),
+    ],
+)
+def test_a_name_that_is_misspelt_is_told_with_the_nearest_that_a_client_may_use(
+    name: str, allowed: Names, told: str
+) -> None:
+    with pytest.raises(InvalidActionError, match=told):
+        hosted_of(Echo()).attribute(name, allowed)
 
 
 def test_closing_is_optional() -> None:

@@ -7,8 +7,9 @@ from collections import OrderedDict, deque
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from enum import Enum, IntEnum
+from itertools import count
 from pathlib import Path
-from types import MappingProxyType
+from types import MappingProxyType, SimpleNamespace
 from uuid import UUID
 
 import numpy as np
@@ -16,7 +17,7 @@ import pytest
 from pydantic import BaseModel
 
 from openenv_gym.errors import ValueMappingError
-from openenv_gym_server.plain import plain_json, plain_reward
+from openenv_gym_server.plain import drained, plain_flag, plain_json, plain_record, plain_reward
 
 
 class Colour(Enum):
@@ -109,6 +110,30 @@ def test_a_value_that_contains_itself_is_refused() -> None:
         plain_json(loop)
 
 
+def test_an_iterator_is_the_list_of_its_values() -> None:
+    assert plain_json({"a": iter([1, float("nan")]), "b": map(str, (1,)), "c": (each for each in ({2},))}) == {
+        "a": [1, "NaN"],
+        "b": ["1"],
+        "c": [[2]],
+    }
+    assert drained(zip("a", (1,), strict=True)) == [("a", 1)]
+    assert drained({1: 2}) == {1: 2}
+
+
+def test_an_iterator_without_an_end_is_refused_and_takes_neither_memory_nor_time() -> None:
+    with pytest.raises(ValueMappingError, match=r"at most 1000000 values at \$\.a\[0\]") as caught:
+        plain_json({"a": [count()]})
+    assert caught.value.path == "$.a[0]"
+    with pytest.raises(ValueMappingError, match="give a list"):
+        drained(count())
+
+
+def test_the_fault_within_an_iterator_has_its_path() -> None:
+    with pytest.raises(ValueMappingError) as caught:
+        plain_json({"a": iter([1, object()])})
+    assert caught.value.path == "$.a[1]"
+
+
 @pytest.mark.parametrize(
     ("reward", "plain", "kind"),
     [
@@ -141,3 +166,26 @@ def test_a_reward_that_is_no_number_is_refused(reward: object) -> None:
     with pytest.raises(ValueMappingError) as caught:
         plain_reward(reward)
     assert caught.value.path == "$.reward"
+
+
+def test_a_record_is_its_attributes() -> None:
+    point = SimpleNamespace(x=1, parts=[SimpleNamespace(y=(2, b"a"))], more={"z": SimpleNamespace(w=None)})
+    assert plain_record(point) == {"x": 1, "parts": [{"y": [2, "YQ=="]}], "more": {"z": {"w": None}}}
+    for value in (object(), SimpleNamespace(), SimpleNamespace, [object()]):
+        with pytest.raises(ValueMappingError):
+            plain_record(value)
+
+
+@pytest.mark.parametrize(
+    ("value", "flag"),
+    [(True, True), (False, False), (None, False), (0, False), (1.0, True), (np.False_, False), (np.array([[1]]), True)],
+)
+def test_a_flag_is_true_or_false(value: object, flag: bool) -> None:
+    assert plain_flag(value) is flag
+
+
+@pytest.mark.parametrize("value", ["false", "", 2, float("nan"), [], [True], np.zeros(2), object(), np.array(["a"])])
+def test_what_is_no_flag_is_not_taken_for_one(value: object) -> None:
+    with pytest.raises(ValueMappingError) as caught:
+        plain_flag(value)
+    assert caught.value.path == "$.done"

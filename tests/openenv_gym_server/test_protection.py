@@ -108,8 +108,8 @@ TOKEN = "a.good-token_0~"
     ("header", "said"),
     [
         (None, "no Authorization header"),
-        (b"Basic " + TOKEN.encode(), "another scheme"),
-        (TOKEN.encode(), "another scheme"),
+        (b"Basic " + TOKEN.encode(), 'does not begin with "Bearer "'),
+        (TOKEN.encode(), 'does not begin with "Bearer "'),
         (b"Bearer", "another token"),
         (b"Bearer a.good-token", "another token"),
         (b"Bearer \xff\xfe", "another token"),

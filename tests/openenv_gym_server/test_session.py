@@ -15,7 +15,8 @@ from openenv_gym_server.dispatch import Terms
 from openenv_gym_server.errors import SessionEndedError
 from openenv_gym_server.factories import EnvironmentFactory
 from openenv_gym_server.hosting import Models
-from openenv_gym_server.session import INLINE_MESSAGE_CHARACTERS, Limit, Session
+from openenv_gym_server.reading import LARGE
+from openenv_gym_server.session import Limit, Session
 from openenv_gym_server.sessions import Sessions
 from openenv_gym_server.settings import ServerSettings
 from openenv_gym_server.worker import Worker
@@ -95,7 +96,7 @@ def test_a_step_above_the_limit_moves_the_session_to_its_thread_at_the_next_rese
 
 def test_a_large_message_is_read_on_the_thread(inline: Run) -> None:
     inline.ask("reset")
-    inline.ask("step", message="x" * INLINE_MESSAGE_CHARACTERS)
+    inline.ask("step", message="x" * LARGE)
     assert inline.env.stepped_on[0].startswith("openenv-session-")
 
 
@@ -147,7 +148,7 @@ def test_a_session_without_environment_says_so() -> None:
 def test_within_the_time_limit_nothing_happens() -> None:
     run = Run(Echo, ServerSettings(step_timeout_s=10, reset_timeout_s=10))
     assert run.ask("reset")["type"] == "observation"
-    assert run.ask("step", message="x" * (INLINE_MESSAGE_CHARACTERS + 1))["type"] == "observation"
+    assert run.ask("step", message="x" * (LARGE + 1))["type"] == "observation"
     run.close()
 
 
@@ -187,3 +188,24 @@ def test_the_lower_of_two_limits_holds() -> None:
     assert low.within(2.0, "x") is low
     assert high.within(1.5, "x") == Limit(1.5, "x")
     assert none.within(1.5, "x") == Limit(1.5, "x")
+
+
+@pytest.mark.parametrize("size", [1, LARGE + 1])
+def test_a_reset_has_its_own_limit_whatever_its_size(size: int) -> None:
+    go = threading.Event()
+
+    class Sleepy(Echo):
+        def reset(self, seed: int | None = None, note: str = "") -> Heard:
+            go.wait(10)
+            return Heard()
+
+    run = Run(Sleepy, ServerSettings(reset_timeout_s=0.02))
+    with pytest.raises(SessionEndedError, match=r"reset_timeout_s=0\.02"):
+        run.ask("reset", note="x" * size)
+    go.set()
+    run.close()
+
+
+def test_a_limit_in_place_of_none_keeps_its_grace() -> None:
+    assert Limit(None, "a", 0.5).or_else(1.0, "b") == Limit(1.0, "b", 0.5)
+    assert Limit(2.0, "a", 0.5).or_else(1.0, "b") == Limit(2.0, "a", 0.5)

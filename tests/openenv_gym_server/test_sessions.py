@@ -337,3 +337,31 @@ def test_requests_that_hang_free_their_places_in_the_end(monkeypatch: pytest.Mon
 
     run(sessions, body)
     assert sessions._abandoned.free == MAX_ABANDONED
+
+
+@pytest.mark.parametrize("lent", [False, True])
+@pytest.mark.parametrize("awaited", [False, True])
+def test_an_environment_that_cannot_be_hosted_is_closed_unless_it_is_lent(lent: bool, awaited: bool) -> None:
+    closed: list[int] = []
+
+    class Unhosted(Echo):
+        @property
+        def codec(self) -> Any:
+            raise LookupError("no codec")
+
+        def close(self) -> Any:
+            async def close_later() -> None:
+                closed.append(threading.get_ident())
+
+            return close_later() if awaited else closed.append(threading.get_ident())
+
+    sessions = sessions_of(Unhosted() if lent else Unhosted)
+
+    async def body() -> None:
+        with pytest.raises(EnvironmentFactoryError, match="no codec"):
+            await sessions.open("socket")
+
+    run(sessions, body)
+    assert len(closed) == (0 if lent else 1)
+    assert threading.get_ident() not in closed
+    assert len(sessions) == 0

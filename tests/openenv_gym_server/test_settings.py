@@ -8,7 +8,7 @@ import pytest
 
 from openenv_gym.errors import SettingsError
 from openenv_gym.types import ServerMode
-from openenv_gym_server.settings import ServerSettings, uvicorn_options
+from openenv_gym_server.settings import ServerSettings, capacity_from_environment, uvicorn_options
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def test_names_may_come_in_any_collection() -> None:
 
 def test_uvicorn_gets_limits_that_leave_room_for_an_answer() -> None:
     options = uvicorn_options(ServerSettings(max_message_size_mb=2, shutdown_timeout_s=1.5))
-    assert options == {"ws_max_size": 3 * 2**20, "timeout_graceful_shutdown": 2}
+    assert options == {"ws_max_size": 3 * 2**20, "timeout_graceful_shutdown": 1}
 
 
 def test_a_token_is_in_no_text_of_the_settings() -> None:
@@ -73,3 +73,30 @@ def test_sharing_tracebacks_is_asked_for_by_a_bool() -> None:
     with pytest.raises(SettingsError) as caught:
         ServerSettings(share_tracebacks="yes")  # type: ignore[arg-type]
     assert caught.value.setting == "share_tracebacks"
+
+
+@pytest.mark.parametrize(
+    ("text", "capacity"), [(None, None), ("", None), (" ", None), ("8", 8), (" 3 ", 3), ("unlimited", "unlimited")]
+)
+def test_the_capacity_may_come_from_the_environment(
+    monkeypatch: pytest.MonkeyPatch, text: str | None, capacity: int | str | None
+) -> None:
+    monkeypatch.delenv("MAX_CONCURRENT_ENVS", raising=False)
+    if text is not None:
+        monkeypatch.setenv("MAX_CONCURRENT_ENVS", text)
+    assert capacity_from_environment() == capacity
+
+
+@pytest.mark.parametrize("text", ["0", "-1", "many", "1.5", "1e3", "٣", "9" * 5000])
+def test_a_capacity_of_the_environment_that_is_none_is_named(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("MAX_CONCURRENT_ENVS", text)
+    with pytest.raises(SettingsError, match="MAX_CONCURRENT_ENVS") as caught:
+        capacity_from_environment()
+    assert caught.value.setting == "max_concurrent_envs"
+    assert len(str(caught.value)) < 300
+
+
+@pytest.mark.parametrize("text", ["", "  "])
+def test_an_empty_environment_variable_sets_no_mode(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
+    monkeypatch.setenv("OPENENV_MODE", text)
+    assert ServerSettings().mode == "simulation"

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import gc
 import threading
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from openenv_gym_server import worker as worker_module
 from openenv_gym_server.errors import SessionEndedError
 from openenv_gym_server.worker import Worker
 
@@ -264,3 +268,27 @@ def test_a_closed_loop_is_replaced(looping: Worker) -> None:
     looping.submit(close).result(WAIT_S)
     assert looping.submit(lambda: 2).result(WAIT_S) == 2
     assert looping.submit(lambda: looping.wait_for(one())).result(WAIT_S) == 1
+
+
+def test_a_background_task_that_does_not_heed_its_cancellation_does_not_keep_the_thread(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(worker_module, "CANCELLATION_S", 0.05)
+    tasks: list[Any] = []
+
+    async def deaf() -> None:
+        while True:
+            with contextlib.suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+
+    async def begin() -> None:
+        tasks.append(asyncio.ensure_future(deaf()))
+        await asyncio.sleep(0)
+
+    worker = Worker("tested", may_be_async=True)
+    worker.submit(lambda: worker.wait_for(begin())).result(WAIT_S)
+    worker.stop()
+    assert worker.join(WAIT_S)
+    assert "do not heed their cancellation" in caplog.text
+    tasks.clear()
+    gc.collect()

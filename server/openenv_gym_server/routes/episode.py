@@ -7,32 +7,60 @@ that name act on it.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Awaitable, Callable
 from typing import Any
 
 from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ValidationError
+from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 
-from openenv_gym.errors import InvalidActionError, MessageTooLargeError, OpenEnvGymError, ProtocolError
-from openenv_gym.messages import JSON, JSONObject, Reset, State, Step, decode_json, encode_json
+from openenv_gym.errors import InvalidActionError, OpenEnvGymError
+from openenv_gym.messages import JSON, JSONObject, Outcome, Reset, State, Step, encode_json
 from openenv_gym.types import ResetRequest, StepRequest, StepResponse
 from openenv_gym_server import dispatch
 from openenv_gym_server.dispatch import Terms
-from openenv_gym_server.errors import SessionEndedError, encoding, fault, invalid_action, invalid_message
+from openenv_gym_server.errors import SessionEndedError, encoding, invalid_message
 from openenv_gym_server.hosting import HostedEnvironment
 from openenv_gym_server.reading import off_the_loop
+from openenv_gym_server.routes import body
 from openenv_gym_server.routes.served import Served, failure, guarded_router
-from openenv_gym_server.session import Limit
+from openenv_gym_server.session import TOOL_GRACE_S, Limit, Session
 from openenv_gym_server.sessions import Sessions
+from openenv_gym_server.tool_codec import called_tool
 
 __all__ = ["SESSION_HEADER", "router"]
 
 SESSION_HEADER = "X-OpenEnv-Session"
 
 _TERMS = Terms()
+
+_SESSION_PARAMETER = {
+    "name": SESSION_HEADER,
+    "in": "header",
+    "required": False,
+    "schema": {"type": "string"},
+    "description": 'Name of a kept session; "new" with /reset keeps one, whose name is in the reply\'s header. '
+    "Without it the request has an environment of its own.",
+}
+
+_REFUSALS = {
+    404: {"description": "No kept session has that name"},
+    422: {"description": "The request is not as it has to be; the environment has not seen it"},
+    503: {"description": "The server is full"},
+    504: {"description": "The environment took too long; its session has ended"},
+}
+
+
+def _with_session(keywords: dict[str, Any]) -> dict[str, Any]:
+    """Keywords of a route's decorator, with what OpenAPI says of the session header."""
+    extra = keywords.get("openapi_extra", {}) | {"parameters": [_SESSION_PARAMETER]}
+    return keywords | {"openapi_extra": extra, "responses": keywords.get("responses", {}) | _REFUSALS}
+
+
+_RESET = _with_session(body.documented(ResetRequest, StepResponse, required=False))
+_STEP = _with_session(body.documented(StepRequest, StepResponse))
+_STATE = _with_session({})
 
 Job = Callable[[HostedEnvironment], bytes]
 Prepare = Callable[[], Awaitable[tuple[Job, Limit]]]
@@ -45,27 +73,26 @@ def router(served: Served) -> APIRouter:
     sessions = served.sessions
     reset_limit, step_limit = Limit.reset(served.settings), Limit.step(served.settings)
 
-    @routes.post("/reset", tags=["Environment Control"], summary="Begin an episode", **_documented(ResetRequest))
+    @routes.post("/reset", tags=["Environment Control"], summary="Begin an episode", **_RESET)
     async def reset(request: Request) -> Response:
         async def prepare() -> tuple[Job, Limit]:
-            body = await _body(request, served.settings.max_message_bytes)
-            content = await off_the_loop(len(body), _reset_content, body)
+            raw = await body.received(request, served.settings.max_message_bytes)
+            content = await off_the_loop(len(raw), _reset_content, raw)
             return lambda hosted: _reset_result(hosted, content), reset_limit
 
         return await _answered(request, sessions, prepare, begins=True)
 
-    @routes.post("/step", tags=["Environment Control"], summary="Take an action", **_documented(StepRequest))
+    @routes.post("/step", tags=["Environment Control"], summary="Take an action", **_STEP)
     async def step(request: Request) -> Response:
         async def prepare() -> tuple[Job, Limit]:
-            body = await _body(request, served.settings.max_message_bytes)
-            content = await off_the_loop(len(body), _step_content, body)
-            action = Step(data=content.pop("action"))  # type: ignore[arg-type]
-            limit = step_limit.within(content.get("timeout_s"), "the request's timeout_s")  # type: ignore[arg-type]
-            return lambda hosted: _result(dispatch.step(hosted, action, _TERMS, content)), limit
+            raw = await body.received(request, served.settings.max_message_bytes)
+            content = await off_the_loop(len(raw), _step_content, raw)
+            job = _Stepping(Step(data=content.pop("action")), content)  # type: ignore[arg-type]
+            return job, job.within(step_limit)
 
         return await _answered(request, sessions, prepare)
 
-    @routes.get("/state", tags=["State Management"], summary="Where the episode is")
+    @routes.get("/state", tags=["State Management"], summary="Where the episode is", **_STATE)
     async def state(request: Request) -> Response:
         async def prepare() -> tuple[Job, Limit]:
             return lambda hosted: _encoded("state", dispatch.state(hosted, State(), _TERMS).data), step_limit
@@ -98,7 +125,7 @@ async def _answered(request: Request, sessions: Sessions, prepare: Prepare, *, b
             return await _first(request, sessions, job, limit)
         session = sessions.kept(name)
         try:
-            return _json(await session.run(job, limit), session.id)
+            return _json(await _on_session(session, job, limit), session.id)
         except SessionEndedError as error:
             sessions.begin_end(session, str(error))
             raise
@@ -106,6 +133,30 @@ async def _answered(request: Request, sessions: Sessions, prepare: Prepare, *, b
         return failure(error, request, name)
     except ClientDisconnect:
         return Response(status_code=400)  # nobody hears it
+
+
+class _Stepping:
+    """A step, as a job."""
+
+    def __init__(self, step: Step, keywords: JSONObject) -> None:
+        self.step = step
+        self._keywords = keywords
+        self.timeout_s: float | None = keywords.get("timeout_s")  # type: ignore[assignment]  # its model has checked it
+
+    def within(self, limit: Limit) -> Limit:
+        """The time it has."""
+        limit = limit.within(self.timeout_s, "the request's timeout_s")
+        return limit if called_tool(self.step.data) is None else limit._replace(grace=TOOL_GRACE_S)
+
+    def __call__(self, hosted: HostedEnvironment) -> bytes:
+        return _result(dispatch.step(hosted, self.step, _TERMS, self._keywords).data)
+
+
+async def _on_session(session: Session, job: Job, limit: Limit) -> bytes:
+    """The answer of a job on a kept session, which outlives a tool that takes too long."""
+    if isinstance(job, _Stepping) and (tool := session.called_tool(job.step.data)) is not None:
+        return await session.call_tool(job, tool, _result, job.timeout_s)
+    return await session.run(job, limit)
 
 
 async def _first(request: Request, sessions: Sessions, job: Job, limit: Limit) -> Response:
@@ -126,52 +177,15 @@ async def _still_there(request: Request) -> None:
         raise ClientDisconnect
 
 
-async def _body(request: Request, limit: int) -> bytes:
-    """A body, received within the limit whatever its headers say.
-
-    Raises:
-        MessageTooLargeError: it is above the limit.
-        ClientDisconnect: it did not come to its end.
-    """
-    body = bytearray()
-    async for chunk in request.stream():
-        body += chunk
-        if len(body) > limit:
-            raise MessageTooLargeError(
-                f"expected a body of at most {limit} bytes; the server's setting is max_message_size_mb "
-                "(--max-message-size-mb)",
-                size=len(body),
-                limit=limit,
-                setting="max_message_size_mb",
-            )
-    return bytes(body)
-
-
-def _reset_content(body: bytes) -> JSONObject:
-    data = _decoded(body)
+def _reset_content(raw: bytes) -> JSONObject:
+    data = body.decoded(raw, required=False)
     content = {} if data is None else _valid(ResetRequest, data)
     dispatch.check_reset(content, "body")
     return content
 
 
-def _step_content(body: bytes) -> JSONObject:
-    return _valid(StepRequest, _decoded(body))
-
-
-def _decoded(body: bytes) -> JSON:
-    """The JSON of a body; None where there is none.
-
-    Raises:
-        InvalidActionError: it is not JSON.
-    """
-    if not body:
-        return None
-    try:
-        return decode_json(body)
-    except ProtocolError as error:
-        place = re.search(r"\(byte (\d+)\)", str(error))
-        entry = fault("json_invalid", ["body", int(place[1]) if place else 0], "JSON decode error", {})
-        raise invalid_message(entry | {"ctx": {"error": str(error)}}) from error
+def _step_content(raw: bytes) -> JSONObject:
+    return _valid(StepRequest, body.decoded(raw))
 
 
 def _valid(model: type[BaseModel], data: JSON) -> JSONObject:
@@ -180,30 +194,23 @@ def _valid(model: type[BaseModel], data: JSON) -> JSONObject:
     Raises:
         InvalidActionError: each fault's path begins with ``body``.
     """
-    if data is None:
-        raise invalid_message(fault("missing", ["body"], "Field required", None))
-    if not isinstance(data, dict):
-        raise invalid_message(fault("model_attributes_type", ["body"], "Input should be a valid dictionary", data))
-    try:
-        # What the model makes of a value (a string that reads as a number) is what the environment gets.
-        checked = model.model_validate({name: value for name, value in data.items() if name != "seed"})
-    except ValidationError as error:
-        raise invalid_action(error, ("body",)) from error
+    # What the model makes of a value (a string that reads as a number) is what the environment gets.
+    seedless = {name: value for name, value in data.items() if name != "seed"} if isinstance(data, dict) else data
+    checked = body.checked(model, seedless)
     content = {name: getattr(checked, name) for name in checked.model_fields_set}
-    return content | ({"seed": data["seed"]} if "seed" in data else {})
+    return content | ({"seed": data["seed"]} if isinstance(data, dict) and "seed" in data else {})
 
 
 def _reset_result(hosted: HostedEnvironment, content: JSONObject) -> bytes:
     try:
-        return _result(dispatch.reset(hosted, Reset(data=content), _TERMS))
+        return _result(dispatch.reset(hosted, Reset(data=content), _TERMS).data)
     except InvalidActionError as error:
         # A keyword that the environment refuses lies in the body here, and in a message's data elsewhere.
         faults = [one | {"loc": ["body", *one["loc"][1:]]} for one in error.errors or [] if one.get("loc")]
         raise (invalid_message(*faults) if faults else error) from error
 
 
-def _result(reply: Any) -> bytes:
-    outcome = reply.data
+def _result(outcome: Outcome) -> bytes:
     reward = outcome.reward if outcome.reward is None else float(outcome.reward)
     metadata = outcome.metadata or None
     return _encoded(
@@ -220,12 +227,3 @@ def _encoded(what: str, content: object) -> bytes:
 def _json(content: bytes, session_id: str | None = None) -> Response:
     headers = {SESSION_HEADER: session_id} if session_id else None
     return Response(content, media_type="application/json", headers=headers)
-
-
-def _documented(model: type[BaseModel]) -> dict[str, Any]:
-    """What OpenAPI says of a route that reads its body itself."""
-    content = {"application/json": {"schema": model.model_json_schema()}}
-    return {
-        "responses": {200: {"model": StepResponse}},
-        "openapi_extra": {"requestBody": {"content": content, "required": model is StepRequest}},
-    }

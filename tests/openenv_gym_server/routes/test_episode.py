@@ -13,6 +13,7 @@ from starlette.testclient import TestClient
 
 from openenv_gym.types import Observation
 from openenv_gym_server.app import create_app
+from openenv_gym_server.routes.episode import SESSION_HEADER
 from openenv_gym_server.settings import ServerSettings
 from tests.serving import serve
 from tests.sockets import serving, until
@@ -80,13 +81,22 @@ def test_a_large_bad_body_is_refused_too(client: TestClient) -> None:
     assert answer.status_code == 422
 
 
-@pytest.mark.parametrize("message", ["raise", "exit", "silent", "pydantic", "object"])
+@pytest.mark.parametrize("message", ["raise", "exit", "silent", "pydantic"])
 def test_what_the_environment_raises_is_500_without_its_text(client: TestClient, message: str) -> None:
     answer = client.post("/step", json={"action": {"message": message}})
     assert answer.status_code == 500
     assert answer.text == "Internal Server Error"
     assert answer.headers["content-type"].startswith("text/plain")
     assert client.get("/health").status_code == 200
+
+
+def test_an_observation_that_cannot_be_sent_is_500_with_what_is_lost(client: TestClient) -> None:
+    answer = client.post("/step", json={"action": {"message": "object"}})
+    assert answer.status_code == 500
+    assert answer.json()["detail"] == (
+        "the observation cannot be sent as JSON: expected a value with a JSON form at $.extra, got builtins.object; "
+        "the environment has already advanced"
+    )
 
 
 def test_a_reward_is_a_float_and_one_that_is_not_finite_is_named() -> None:
@@ -321,3 +331,11 @@ def test_large_bodies_are_read_and_refused_as_small_ones_are(client: TestClient)
     assert client.post("/step", json={"action": {"message": large}}).json()["observation"]["echo"] == large
     assert client.post("/reset", json={"seed": large}).status_code == 422
     assert client.post("/reset", content=b"[" + b"1," * 50_000).json()["detail"][0]["type"] == "json_invalid"
+
+
+def test_the_openapi_document_has_the_session_header_and_the_refusals(client: TestClient) -> None:
+    paths = client.get("/openapi.json").json()["paths"]
+    for path, method in (("/reset", "post"), ("/step", "post"), ("/state", "get")):
+        (header,) = paths[path][method]["parameters"]
+        assert (header["name"], header["in"], header["required"]) == (SESSION_HEADER, "header", False)
+        assert paths[path][method]["responses"].keys() >= {"200", "404", "422", "503", "504"}

@@ -1,0 +1,221 @@
+"""Listing and calling the tools of one environment, each call within its time.
+
+The machinery behind ``MCPEnvironment``, in an object of its own so that an author's attributes meet none of it. Not for
+what an author writes (``mcp_environment.py``).
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Awaitable, Callable, Collection
+from inspect import isawaitable
+from typing import Any, ClassVar, Protocol
+
+from openenv_gym.errors import EnvironmentExecutionError
+from openenv_gym.tools import CallToolAction, CallToolObservation, ListToolsObservation, ToolErrorType
+from openenv_gym.types import Observation, ServerMode
+from openenv_gym_server.errors import text_of
+from openenv_gym_server.fastmcp_tools import FastMCPServer, call_server_tool, described, server_tools
+from openenv_gym_server.reports import traceback_text
+from openenv_gym_server.tool_functions import ArgumentsError, ToolFunction, check_tool_name
+from openenv_gym_server.tool_results import failure, success, timed_out
+from openenv_gym_server.tool_sets import ToolSet
+from openenv_gym_server.tool_waiting import ended_within, loop_is_running, run_now
+
+__all__ = ["ToolCaller"]
+
+logger = logging.getLogger("openenv_gym_server")
+
+MAX_NAMES = 50
+"""Names of tools that the answer to a call of an unknown one repeats."""
+
+
+class Owner(Protocol):
+    """What is asked of an environment with tools."""
+
+    TOOL_TIMEOUT_S: ClassVar[float | None]
+    mcp_server: FastMCPServer | None
+
+
+class ToolCaller:
+    """The tools of an environment.
+
+    Args:
+        owner: the environment.
+
+    Attributes:
+        mode: the server's mode.
+        wait_for: waits for an awaitable, on the environment's own event loop.
+
+    Raises:
+        ValueError: two tools have one name in one mode, or a name is reserved.
+        TypeError: a signature cannot be a tool's.
+
+    Example:
+        >>> from openenv_gym_server.tool_functions import ToolOptions
+        >>> class Doors:
+        ...     TOOL_TIMEOUT_S, mcp_server = 30.0, None
+        >>> caller = ToolCaller(Doors())
+        >>> caller.add(ToolFunction(lambda: "a door", ToolOptions(name="look")))
+        >>> caller.called(CallToolAction(tool_name="look"), None).result["data"]
+        'a door'
+    """
+
+    def __init__(self, owner: Owner) -> None:
+        self._owner = owner
+        self._tools = ToolSet(owner)
+        self._server_names: Collection[str] = ()
+        self.mode: str | None = None
+        self.wait_for: Callable[[Awaitable[Any]], Any] = run_now
+
+    def add(self, tool: ToolFunction) -> None:
+        """Take one more function in.
+
+        Raises:
+            ValueError: there is a tool of that name.
+        """
+        _check_server_names(self._server_names, {tool.name})
+        self._tools.add(tool)
+
+    def add_server(self, server: FastMCPServer) -> None:
+        """Take the names of a FastMCP server's tools in.
+
+        Raises:
+            ValueError: one is reserved, or there is a tool of that name.
+        """
+        self._server_names = frozenset(run_now(server_tools(server)))
+        _check_server_names(self._server_names, self._tools.names)
+
+    @property
+    def awaits(self) -> bool:
+        """Whether calls may have to be awaited, so that an event loop has to be there."""
+        return self._owner.mcp_server is not None or self._tools.any_async
+
+    @property
+    def _mode(self) -> str:
+        # An author who knows the mode better sets OpenEnv's own attribute; a server's word goes before it.
+        return self.mode or getattr(self._owner, "_mode", None) or ServerMode.SIMULATION.value
+
+    def now(self, value: Any) -> Any:
+        """The value, waited for here and now where it is an awaitable."""
+        if isinstance(value, Observation) or not isawaitable(value):
+            return value
+        # A server's way of waiting is for its own threads, between two turns of the environment's loop.
+        return run_now(value) if loop_is_running() else self.wait_for(value)
+
+    # ------------------------------------------------------------------------------------------- listing and calling
+
+    def functions(self) -> dict[str, Callable[..., Any]]:
+        """The functions behind the tools of the current mode."""
+        server = self._owner.mcp_server
+        servers = {} if server is None else self.now(server_tools(server))
+        found = {name: each.fn for name, each in servers.items() if callable(getattr(each, "fn", None))}
+        return found | {tool.name: tool.function for tool in self._tools.in_mode(self._mode)}
+
+    def listed(self, timeout_s: float | None = None) -> ListToolsObservation | Awaitable[ListToolsObservation]:
+        """The tools of the current mode; an awaitable of them where a FastMCP server has to be asked.
+
+        Raises:
+            EnvironmentExecutionError: where it is awaited: the server took longer than a call may.
+        """
+        own = [tool.description for tool in self._tools.in_mode(self._mode)]
+        server = self._owner.mcp_server
+        if server is None:
+            return ListToolsObservation(tools=own)
+
+        async def with_servers() -> ListToolsObservation:
+            limit = self._limit_of(None, timeout_s)
+            ending = await ended_within(server_tools(server), limit)
+            if not ending.in_time:
+                message = f"the FastMCP server took longer than {limit:g} seconds to list its tools"
+                raise EnvironmentExecutionError(message, code="EXECUTION_ERROR")
+            if ending.error is not None:
+                raise ending.error
+            return ListToolsObservation(tools=[*(described(each) for each in ending.value.values()), *own])
+
+        return with_servers()
+
+    def limit_s(self, name: str, timeout_s: float | None = None) -> float | None:
+        """Seconds that a call of the tool may take; None for ever.
+
+        Args:
+            name: the tool.
+            timeout_s: the step's own limit, which counts where it is lower.
+        """
+        return self._limit_of(self._tools.find(name, self._mode), timeout_s)
+
+    def _limit_of(self, tool: ToolFunction | None, timeout_s: float | None) -> float | None:
+        own = (None if tool is None else tool.timeout_s) or self._owner.TOOL_TIMEOUT_S
+        if own is None or timeout_s is None:
+            return own if timeout_s is None else timeout_s
+        return min(own, timeout_s)
+
+    def called(
+        self, action: CallToolAction, timeout_s: float | None
+    ) -> CallToolObservation | Awaitable[CallToolObservation]:
+        """The observation of a call; an awaitable of it where the tool has to be awaited."""
+        name = action.tool_name
+        tool = self._tools.find(name, self._mode)
+        limit = self._limit_of(tool, timeout_s)
+        if tool is None:
+            if self._owner.mcp_server is None or self._tools.modes_of(name):
+                return self._unknown(name)
+            work = call_server_tool(self._owner.mcp_server, name, action.arguments)
+            return self._awaited(name, work, limit, _as_it_is)
+        try:
+            arguments = tool.read(action.arguments)
+        except ArgumentsError as error:
+            return failure(name, ToolErrorType.INVALID_ARGS, str(error))
+        begun = time.monotonic()
+        try:
+            value = tool.function(**arguments)
+        except BaseException as error:  # noqa: BLE001 - a tool may raise anything; all of it is the tool's own failure
+            return _failed(name, error)
+        if isawaitable(value):
+            return self._awaited(name, value, limit, success)
+        if limit is not None and time.monotonic() - begun > limit:
+            return timed_out(name, limit)
+        return success(name, value)
+
+    async def _awaited(
+        self, name: str, work: Awaitable[Any], limit: float | None, give: Callable[[str, Any], CallToolObservation]
+    ) -> CallToolObservation:
+        ending = await ended_within(work, limit)
+        if not ending.in_time:
+            return timed_out(name, limit)
+        if ending.error is not None:
+            return _failed(name, ending.error)
+        return give(name, ending.value)
+
+    def _unknown(self, name: str) -> CallToolObservation:
+        modes = self._tools.modes_of(name)
+        if modes:
+            message = f"Tool {name!r} not available in {self._mode} mode; it is in {' and '.join(modes)} mode"
+        else:
+            known = [tool.name for tool in self._tools.in_mode(self._mode)][:MAX_NAMES]
+            message = f"Unknown tool: {name[:200]!r}; the tools are {known}"
+        return failure(name, ToolErrorType.TOOL_NOT_FOUND, message)
+
+
+def _check_server_names(servers: Collection[str], own: Collection[str]) -> None:
+    for name in servers:
+        check_tool_name(name)
+    both = sorted(set(servers) & set(own))
+    if both:
+        raise ValueError(f"there are two tools each called {both}, the FastMCP server's and another; rename one")
+
+
+def _failed(name: str, error: BaseException) -> CallToolObservation:
+    if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+        raise error  # somebody wants the program to end
+    if logger.isEnabledFor(logging.INFO):
+        wrapped = RuntimeError(name)
+        wrapped.__cause__ = error
+        logger.info("the tool %r raised %s\n%s", name, type(error).__name__, traceback_text(wrapped))
+    return failure(name, ToolErrorType.EXECUTION_ERROR, f"Error calling tool {name!r}: {text_of(error)}")
+
+
+def _as_it_is(name: str, value: Any) -> CallToolObservation:  # noqa: ARG001 - as ``success`` is called
+    return value  # type: ignore[no-any-return]
