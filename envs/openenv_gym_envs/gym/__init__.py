@@ -6,18 +6,14 @@ as a JSON object. For an application of your own, ``openenv_gym_server.create_gy
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
+
+from openenv_gym.lazy import lazy_names
 
 if TYPE_CHECKING:
     from openenv_gym_envs.gym.app import create_app
 
 __all__ = ["create_app"]
 
-
-def __getattr__(name: str) -> Any:
-    # The application brings a web server; who imports this package for something else should not pay for it.
-    if name == "create_app":
-        from openenv_gym_envs.gym.app import create_app  # noqa: PLC0415
-
-        return create_app
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+# The application brings a web server; who imports this package for something else should not pay for it.
+__getattr__, __dir__ = lazy_names(__name__, {"create_app": "openenv_gym_envs.gym.app"})
