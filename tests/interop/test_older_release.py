@@ -1,0 +1,54 @@
+"""An older release of OpenEnv meets this project: the interoperability matrix with ``openenv`` 0.5.0 as its stock side.
+
+It is installed into a folder of its own, ahead of the release that the other tests meet.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.house.repository import ROOT
+
+pytestmark = [pytest.mark.packaging, pytest.mark.timeout(600)]
+
+OLDER = "0.5.0"
+
+# Pairs of the two projects alone. Of the refusals of a full server only ours can be told: the older client may write to
+# the closed socket before it has read why it was closed, with its own server too.
+PAIRS = "(stock and ours or stock and remote)"
+ITS_OWN_RACE = "refuses_a_second and (stock-async or stock-sync or stock-typed)"
+
+
+@pytest.fixture(scope="module")
+def older(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment variables under which Python finds the older release."""
+    folder = tmp_path_factory.mktemp("older")
+    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), f"openenv=={OLDER}"]
+    run(install, dict(os.environ))
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return {**inherited, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
+
+
+def test_its_clients_play_our_server_and_our_clients_its_server(older: dict[str, str]) -> None:
+    found = run(["-c", "import importlib.metadata; print(importlib.metadata.version('openenv'))"], older)
+    assert found.strip() == OLDER
+    matrix = Path(__file__).with_name("test_matrix.py")
+    options = ["-q", "-x", "-p", "no:cacheprovider", "--no-cov", "--timeout", "60"]
+    chosen = ["-k", f"{PAIRS} and not ({ITS_OWN_RACE})"]
+    report = run(["-m", "pytest", str(matrix), *options, *chosen], older)
+    assert " passed" in report
+    assert "failed" not in report
+
+
+def run(arguments: list[str], environment: dict[str, str]) -> str:
+    """What a Python program prints."""
+    result = subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=500
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
