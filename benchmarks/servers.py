@@ -91,18 +91,23 @@ def stock_cartpole() -> Any:
     return create_fastapi_app(CartPole, CartPoleAction, CartPoleObservation, max_concurrent_envs=8)
 
 
-def ours_cartpole() -> Any:
-    """CartPole served by this project, one thread a session: the declaration that would run it inline is taken back."""
+def our_cartpole(*, inline: bool) -> Any:
+    """CartPole served by this project: as it is by default, on the event loop, or one thread a session."""
     from openenv_gym_server import create_gym_app  # noqa: PLC0415
     from openenv_gym_server.gym_environment import InlineGymEnvironment  # noqa: PLC0415
 
-    InlineGymEnvironment.INLINE = False
+    InlineGymEnvironment.INLINE = inline
     return create_gym_app("CartPole-v1")
 
 
 def main(kind: str) -> None:
     """Serve until terminated."""
-    app = {"echo": lambda: echo, "stock": stock_cartpole, "ours": ours_cartpole}[kind]()
+    app = {
+        "echo": lambda: echo,
+        "stock": stock_cartpole,
+        "thread": lambda: our_cartpole(inline=False),
+        "inline": lambda: our_cartpole(inline=True),
+    }[kind]()
     listener = socket.create_server(("127.0.0.1", 0))
     print(listener.getsockname()[1], flush=True)
     config = uvicorn.Config(app, log_level="warning", lifespan="off" if kind == "echo" else "auto")

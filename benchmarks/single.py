@@ -1,16 +1,17 @@
-"""One client and one CartPole: steps a second, JSON text frames, one thread a session on the server."""
+"""One client and one CartPole: steps a second and CPU time, JSON text frames."""
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections.abc import Callable
+from typing import TypeAlias
 
 import gymnasium
 
 import openenv_gym  # noqa: F401  (registers the ids)
-from benchmarks.pairs import Row, compare
+from benchmarks.clients import Pace, gymnasium_loop, ours_async, ours_sync, stock_async, stock_sync
+from benchmarks.pairs import Bound, Row, compare
 from benchmarks.servers import event_loop, serving
 from openenv_gym.transports.base import ConnectionSettings
 from openenv_gym.transports.blocking import connect
@@ -21,53 +22,66 @@ _FRAME = (
     b'"done":false,"metadata":{"terminated":false,"truncated":false,"info":{}}},"id":12345}'
 )
 
+Client: TypeAlias = Callable[[str, float], Pace]
+Measure: TypeAlias = Callable[[], float]
+Comparison: TypeAlias = tuple[str, str, str, Bound | None, Measure, Measure]
+
 
 def run(pairs: int, seconds: float) -> list[Row]:
     """All rows of this group."""
-    loop = event_loop()
     with contextlib.ExitStack() as stack:
-        ours, stock, echo = (stack.enter_context(serving(kind)) for kind in ("ours", "stock", "echo"))
-        remote = _remote_env(stack, ours, seconds)
+        urls = {kind: stack.enter_context(serving(kind)) for kind in ("thread", "inline", "stock", "echo")}
+
+        def rate(client: Client, server: str) -> Measure:
+            return lambda: client(urls[server], seconds).rate
+
+        def cpu(client: Client, server: str) -> Measure:
+            return lambda: client(urls[server], seconds).cpu_us
+
+        thread, inline = (_remote_env(stack, urls[kind], seconds) for kind in ("thread", "inline"))
+        floor = _echo(stack, urls["echo"], seconds)
+        stock = rate(stock_async, "stock")
+        stock_blocking = rate(stock_sync, "stock")
+        cpu_of_stock = cpu(stock_async, "stock")
+        cpu_of_stock_blocking = cpu(stock_sync, "stock")
+        both, server, client = "stock client + server", "stock server", "stock client"
+        comparisons: list[Comparison] = [
+            ("env, thread", f"async {both}", "steps/s", ("≥", 1.8), thread, stock),
+            ("env, thread", f"sync {both}", "steps/s", ("≥", 1.8), thread, stock_blocking),
+            ("env, inline", f"async {both}", "steps/s", ("≥", 1.8), inline, stock),
+            ("env, thread", "bare WebSocket echo", "steps/s", ("≥", 0.35), thread, floor),
+            ("env, thread", "env in process", "steps/s", None, thread, lambda: _in_process(seconds)),
+            ("stock async client, thread", server, "steps/s", ("≥", 1.3), rate(stock_async, "thread"), stock),
+            ("stock async client, inline", server, "steps/s", ("≥", 1.3), rate(stock_async, "inline"), stock),
+            ("stock sync client, thread", server, "steps/s", ("≥", 1.0), rate(stock_sync, "thread"), stock_blocking),
+            ("stock sync client, inline", server, "steps/s", ("≥", 1.0), rate(stock_sync, "inline"), stock_blocking),
+            ("sync client, stock server", client, "steps/s", ("≥", 1.0), rate(ours_sync, "stock"), stock_blocking),
+            ("async client, stock server", client, "steps/s", None, rate(ours_async, "stock"), stock),
+            ("sync client, stock server", client, "µs CPU", ("≤", 0.6), cpu(ours_sync, "stock"), cpu_of_stock_blocking),
+            ("async client, stock server", client, "µs CPU", None, cpu(ours_async, "stock"), cpu_of_stock),
+        ]
+        loop = event_loop()
         return [
-            compare((f"CartPole, 1 env, thread ({loop})", *peer), remote, measure, pairs)
-            for peer, measure in (
-                (("stock async client + server", "steps/s", ("≥", 1.8)), lambda: _stock_async(stock, seconds)),
-                (("stock sync client + server", "steps/s", ("≥", 1.8)), lambda: _stock_sync(stock, seconds)),
-                (("bare WebSocket echo", "steps/s", ("≥", 0.35)), _echo(stack, echo, seconds)),
-                (("env in process", "steps/s", None), lambda: _in_process(seconds)),
-            )
+            compare((f"{work} ({loop})", against, unit, must), ours, theirs, pairs)
+            for work, against, unit, must, ours, theirs in comparisons
         ]
 
 
-def _steps(env: gymnasium.Env, seconds: float) -> float:
-    """Steps a second of a loop that resets at each end."""
-    actions = [index % 2 for index in range(64)]
-    env.reset(seed=0)
-    steps, started = 0, time.perf_counter()
-    while (elapsed := time.perf_counter() - started) < seconds:
-        for action in actions:
-            _, _, terminated, truncated, _ = env.step(action)
-            if terminated or truncated:
-                env.reset()
-        steps += len(actions)
-    return steps / elapsed
-
-
-def _remote_env(stack: contextlib.ExitStack, url: str, seconds: float) -> Callable[[], float]:
+def _remote_env(stack: contextlib.ExitStack, url: str, seconds: float) -> Measure:
     env = gymnasium.make("openenv/gym-v0", env_id="CartPole-v1", base_url=url, disable_env_checker=True)
     stack.callback(env.close)
-    return lambda: _steps(env, seconds)
+    return lambda: gymnasium_loop(env, seconds).rate
 
 
 def _in_process(seconds: float) -> float:
     env = gymnasium.make("CartPole-v1", disable_env_checker=True)
     try:
-        return _steps(env, seconds)
+        return gymnasium_loop(env, seconds).rate
     finally:
         env.close()
 
 
-def _echo(stack: contextlib.ExitStack, url: str, seconds: float) -> Callable[[], float]:
+def _echo(stack: contextlib.ExitStack, url: str, seconds: float) -> Measure:
     transport = connect(url, ConnectionSettings())
     stack.callback(transport.close)
 
@@ -81,36 +95,3 @@ def _echo(stack: contextlib.ExitStack, url: str, seconds: float) -> Callable[[],
         return trips / elapsed
 
     return measure
-
-
-def _stock_async(url: str, seconds: float) -> float:
-    from openenv.core import GenericEnvClient  # noqa: PLC0415
-
-    async def measure() -> float:
-        async with GenericEnvClient(base_url=url) as client:
-            await client.reset(seed=0)
-            steps, started = 0, time.perf_counter()
-            while (elapsed := time.perf_counter() - started) < seconds:
-                for index in range(64):
-                    result = await client.step({"action": index % 2})
-                    if result.done:
-                        await client.reset()
-                steps += 64
-            return steps / elapsed
-
-    return asyncio.run(measure())
-
-
-def _stock_sync(url: str, seconds: float) -> float:
-    from openenv.core import GenericEnvClient  # noqa: PLC0415
-
-    with GenericEnvClient(base_url=url).sync() as client:
-        client.reset(seed=0)
-        steps, started = 0, time.perf_counter()
-        while (elapsed := time.perf_counter() - started) < seconds:
-            for index in range(64):
-                result = client.step({"action": index % 2})
-                if result.done:
-                    client.reset()
-            steps += 64
-        return steps / elapsed
