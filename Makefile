@@ -62,7 +62,7 @@ imports: $(DEV_DONE)  ## check the direction of the imports
 	$(BIN)/lint-imports --no-logo
 
 house: $(DEV_DONE)  ## check layout, limits, exports, the public API, and the built distribution
-	$(BIN)/python -m pytest tests/house
+	$(BIN)/python -m pytest tests/house tests/interop/test_older_release.py
 
 coverage: $(MEASURED)  ## check the coverage of the last run of the suite (runs it after a change)
 	$(BIN)/python -m coverage report --skip-covered --fail-under=90

@@ -12,8 +12,10 @@ import hypothesis
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-for name in [name for name in os.environ if name.startswith(("OPENENV_", "ENABLE_WEB_INTERFACE"))]:
+for name in [name for name in os.environ if name.startswith("OPENENV_")]:
     del os.environ[name]
+for name in ("ENABLE_WEB_INTERFACE", "MAX_CONCURRENT_ENVS", "PORT"):
+    os.environ.pop(name, None)
 
 # A deadline measures the machine, not the code; a fixed seed makes a failure in a gate the same failure on a desk.
 hypothesis.settings.register_profile("gate", deadline=None, derandomize=True, print_blob=True)

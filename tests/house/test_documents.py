@@ -16,6 +16,14 @@ from tests.house.repository import PACKAGES, ROOT, module_name, package_files, r
 DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 NAMED_FILE = re.compile(r"`((?:openenv_gym|server|envs|wrappers|tests|docs|examples|benchmarks)/[\w./-]*)`")
 LINK = re.compile(r"\]\((?!https?://|#|mailto:)([^)#\s]+)")
+SNIPPETS = [
+    pytest.param(snippet, id=f"{path.name}-{number}")
+    for path in (ROOT / "docs").rglob("*.md")
+    for number, snippet in enumerate(
+        re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
+    )
+]
+PROMISE = re.compile(r"print\(.*\)  # (.*)$", flags=re.MULTILINE)
 MODULES_WITH_EXAMPLES = [module_name(path) for path in package_files() if ">>> " in path.read_text(encoding="utf-8")]
 
 
@@ -29,6 +37,14 @@ def test_every_file_that_a_document_names_exists(document: Path) -> None:
 def test_every_link_inside_the_tree_leads_somewhere(document: Path) -> None:
     links = LINK.findall(document.read_text(encoding="utf-8"))
     assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("snippet", SNIPPETS)
+def test_every_snippet_in_the_documents_prints_what_its_comments_promise(
+    snippet: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    exec(compile(snippet, "snippet", "exec"), {})
+    assert capsys.readouterr().out.splitlines() == PROMISE.findall(snippet)
 
 
 @pytest.mark.parametrize("module", MODULES_WITH_EXAMPLES)

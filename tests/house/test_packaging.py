@@ -20,6 +20,7 @@ DATA_FILES = {
     "openenv_gym/py.typed",
     "openenv_gym_server/py.typed",
     "openenv_gym_envs/py.typed",
+    "openenv_gym_envs/blackjack/openenv.yaml",
     "openenv_gym_envs/echo/openenv.yaml",
     "openenv_gym_envs/gym/openenv.yaml",
     "openenv_gym_wrappers/py.typed",

@@ -70,9 +70,11 @@ def check_serving(arguments):
     command = [sys.executable, "-m", "openenv_gym.cli", *arguments[:place], "0", *arguments[place + 1 :]]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        served = re.search(r"http://127\.0\.0\.1:\d+", process.stdout.readline())
+        served = re.search(
+            r'gymnasium\.make\("(.+)", base_url="(http://127\.0\.0\.1:\d+)"\)', process.stdout.readline()
+        )
         assert served
-        with gymnasium.make("openenv/remote-v0", base_url=served[0]) as env:
+        with gymnasium.make(served[1], base_url=served[2]) as env:
             env.reset(seed=0)
     finally:
         process.send_signal(signal.SIGINT)
