@@ -25,7 +25,7 @@ _MARK = "__openenv_gym_loopless__"
 
 
 class _Here(threading.local):
-    blocking = False
+    driven: Coroutine[Any, Any, Any] | None = None
 
 
 _here = _Here()
@@ -58,7 +58,9 @@ def loopless_names(kind: type) -> frozenset[str]:
 
 def blocking() -> bool:
     """Whether the running coroutine is driven by the calling thread, so that its waits are to block."""
-    return _here.blocking
+    # Not a flag: an interrupt may come before it is taken back, and every later wait of this thread would block.
+    driven = _here.driven
+    return driven is not None and bool(getattr(driven, "cr_running", True))
 
 
 def drive(coroutine: Coroutine[Any, Any, T]) -> T:
@@ -73,14 +75,14 @@ def drive(coroutine: Coroutine[Any, Any, T]) -> T:
         >>> drive(answer())
         42
     """
-    before, _here.blocking = _here.blocking, True
+    before, _here.driven = _here.driven, coroutine
     try:
         coroutine.send(None)
     except StopIteration as end:
         result: T = end.value
         return result
     finally:
-        _here.blocking = before
+        _here.driven = before
         coroutine.close()
     raise RuntimeError("expected a coroutine that needs no event loop, but it awaited something that does")
 

@@ -6,6 +6,7 @@ import threading
 
 import pytest
 
+from openenv_gym import loopless as loopless_module
 from openenv_gym.loopless import blocking, drive, in_thread, loopless, loopless_names, off_the_loop, pause
 
 WAIT_S = 10.0
@@ -28,6 +29,14 @@ def test_a_marked_coroutine_runs_on_the_calling_thread():
     assert drive(Base().reset()) is True
     assert asyncio.run(Base().reset()) is False
     assert not blocking()
+
+
+def test_a_drive_that_was_interrupted_before_it_cleaned_up_makes_no_later_wait_block(monkeypatch):
+    left = Base().step()
+    monkeypatch.setattr(loopless_module._here, "driven", left)
+    left.close()
+    assert not blocking()
+    assert asyncio.run(Base().step()) is False
 
 
 def test_an_exception_comes_out_as_it_is():

@@ -31,8 +31,8 @@ def worker() -> Any:
     assert worker.join(WAIT_S)
 
 
-def run(sessions: list[Session], settings: ServerSettings) -> list[tuple[str, str]]:
-    """Have the reaper end what it ends, until no session is left."""
+def run(sessions: list[Session], settings: ServerSettings, told: asyncio.Event | None = None) -> list[tuple[str, str]]:
+    """Have the reaper end what it ends, until no session is left, and until a peer was told where one is to be."""
     ended: list[tuple[str, str]] = []
 
     async def main() -> None:
@@ -49,6 +49,8 @@ def run(sessions: list[Session], settings: ServerSettings) -> list[tuple[str, st
         reaper.watch()  # again is harmless
         assert sum(task.get_name() == "openenv-reaper" for task in asyncio.all_tasks()) == 1
         await asyncio.wait_for(gone.wait(), WAIT_S)
+        if told is not None:
+            await asyncio.wait_for(told.wait(), WAIT_S)
         await reaper.stop()
         await reaper.stop()
 
@@ -60,12 +62,14 @@ def test_a_session_that_is_idle_for_too_long_is_ended_and_told(worker: Worker) -
     settings = ServerSettings(session_timeout_s=0.05)
     session = Idle("one", "socket", worker, settings)
     told: list[str] = []
+    heard = asyncio.Event()
 
     async def farewell(reason: str) -> None:
         told.append(reason)
+        heard.set()
 
     session.farewell = farewell
-    (ended,) = run([session], settings)
+    (ended,) = run([session], settings, heard)
     assert ended == ("one", told[0])
     assert told == ["Session one was idle for more than 0.05 s and has ended"]
     assert session.asked == 0.05
