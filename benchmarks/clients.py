@@ -29,7 +29,7 @@ class Pace(NamedTuple):
     cpu_us: float
 
 
-class _Watch:
+class Watch:
     """Wall and CPU time of a loop."""
 
     def __init__(self, seconds: float) -> None:
@@ -38,9 +38,11 @@ class _Watch:
         self._wall, self._cpu = time.perf_counter(), time.process_time()
 
     def running(self) -> bool:
+        """Whether there is time left."""
         return time.perf_counter() - self._wall < self._seconds
 
     def pace(self) -> Pace:
+        """How fast the steps went that were counted."""
         wall, cpu = time.perf_counter() - self._wall, time.process_time() - self._cpu
         return Pace(self.steps / wall, cpu / self.steps * 1e6)
 
@@ -48,7 +50,7 @@ class _Watch:
 def gymnasium_loop(env: gymnasium.Env, seconds: float) -> Pace:
     """The loop of a Gymnasium user."""
     env.reset(seed=0)
-    watch = _Watch(seconds)
+    watch = Watch(seconds)
     while watch.running():
         for action in ACTIONS:
             _, _, terminated, truncated, _ = env.step(action)
@@ -61,7 +63,7 @@ def gymnasium_loop(env: gymnasium.Env, seconds: float) -> Pace:
 def sync_loop(client: Any, seconds: float) -> Pace:
     """The loop of OpenEnv's synchronous API, for either package's client."""
     client.reset(seed=0)
-    watch = _Watch(seconds)
+    watch = Watch(seconds)
     while watch.running():
         for action in ACTIONS:
             if client.step({"action": action}).done:
@@ -73,7 +75,7 @@ def sync_loop(client: Any, seconds: float) -> Pace:
 async def async_loop(client: Any, seconds: float) -> Pace:
     """The loop of OpenEnv's asynchronous API, for either package's client."""
     await client.reset(seed=0)
-    watch = _Watch(seconds)
+    watch = Watch(seconds)
     while watch.running():
         for action in ACTIONS:
             if (await client.step({"action": action})).done:

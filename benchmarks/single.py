@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable
 from typing import TypeAlias
 
 import gymnasium
 
 import openenv_gym  # noqa: F401  (registers the ids)
-from benchmarks.clients import Pace, gymnasium_loop, ours_async, ours_sync, stock_async, stock_sync
+from benchmarks.clients import ACTIONS, Pace, Watch, gymnasium_loop, ours_async, ours_sync, stock_async, stock_sync
 from benchmarks.pairs import Bound, Row, compare
 from benchmarks.servers import event_loop, serving
 from openenv_gym.transports.base import ConnectionSettings
@@ -86,12 +85,12 @@ def _echo(stack: contextlib.ExitStack, url: str, seconds: float) -> Measure:
     stack.callback(transport.close)
 
     def measure() -> float:
-        trips, started = 0, time.perf_counter()
-        while (elapsed := time.perf_counter() - started) < seconds:
-            for _ in range(64):
+        watch = Watch(seconds)
+        while watch.running():
+            for _ in ACTIONS:
                 transport.send(_FRAME)
                 transport.receive(60.0)
-            trips += 64
-        return trips / elapsed
+            watch.steps += len(ACTIONS)
+        return watch.pace().rate
 
     return measure

@@ -12,9 +12,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import copy
-import sys
 import types
-import warnings
 import weakref
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
@@ -22,7 +20,7 @@ from typing import Any, ClassVar, Generic, NoReturn, Self, TypeVar
 
 from openenv_gym import messages
 from openenv_gym.client_settings import Mode, connection_settings, read_mode
-from openenv_gym.errors import ModeError, OpenEnvGymWarning, SettingsError, ValueMappingError
+from openenv_gym.errors import ModeError, SettingsError, ValueMappingError
 from openenv_gym.info import encode_exact
 from openenv_gym.launch import Launch, launch_container, launch_environment
 from openenv_gym.link import Link
@@ -30,7 +28,7 @@ from openenv_gym.loopless import blocking, loopless
 from openenv_gym.providers.embedded import EmbeddedProvider
 from openenv_gym.providers.foreign import AnyProvider, ContainerProvider, stopping
 from openenv_gym.sync_client import SyncEnvClient
-from openenv_gym.transition import NOTES_KEY, read_notes
+from openenv_gym.transition import NOTES_KEY, read_notes, warn_caller
 from openenv_gym.transports.base import ConnectionSettings, websocket_url
 from openenv_gym.types import StepResult
 
@@ -372,7 +370,7 @@ class EnvClient(ABC, Generic[ActT, ObsT, StateT]):
             notes = read_notes(outcome)
             if notes:
                 metadata = {key: value for key, value in metadata.items() if key != NOTES_KEY}
-                _warn(notes, str(self.base_url))
+                warn_caller(*(f"{self.base_url}: {note}" for note in notes))
             if metadata:
                 payload["metadata"] = metadata
         return self._parse_result(payload)
@@ -385,13 +383,4 @@ def _reset_data(keywords: Mapping[str, Any], extended: bool) -> dict[str, Any]:
 
 def _warn_about(keywords: Mapping[str, Any]) -> None:
     if keywords:
-        _warn([f"step() cannot send its keywords {sorted(keywords)}: an action's fields are all that a step has"], "")
-
-
-def _warn(notes: list[str], source: str) -> None:
-    """Warn at the place that called this package."""
-    level, frame = 1, sys._getframe()  # noqa: SLF001  (as warnings itself does)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("openenv_gym."):
-        level, frame = level + 1, frame.f_back
-    for note in notes:
-        warnings.warn(f"{source}: {note}" if source else note, OpenEnvGymWarning, stacklevel=level)
+        warn_caller(f"step() cannot send its keywords {sorted(keywords)}: an action's fields are all that a step has")

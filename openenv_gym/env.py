@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import warnings
 from collections.abc import Mapping
 from typing import Any
 
@@ -20,7 +19,6 @@ from gymnasium.utils import EzPickle
 
 from openenv_gym import messages
 from openenv_gym.errors import (
-    OpenEnvGymWarning,
     SessionLostError,
     SessionStateError,
     SettingsError,
@@ -31,8 +29,8 @@ from openenv_gym.info import decode_exact, encode_exact
 from openenv_gym.interface import Interface, SpaceOverrides
 from openenv_gym.keywords import split_keywords
 from openenv_gym.providers.base import Lease, Provider
-from openenv_gym.shell import BlockingShell
-from openenv_gym.transition import read_flags, read_info, read_notes, read_reward
+from openenv_gym.shell import Shell
+from openenv_gym.transition import read_flags, read_info, read_notes, read_reward, warn_caller
 from openenv_gym.viewer import FrameViewer
 
 __all__ = ["RemoteEnv"]
@@ -125,7 +123,7 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
             raise SettingsError(f"expected target or env_id, got both: {target!r} and {env_id!r}", setting="env_id")
         self._lease = _lease(base_url, provider, target or env_id)
         try:
-            self._shell = BlockingShell(
+            self._shell = Shell(
                 self._lease.base_url,
                 self._connection.with_headers(self._lease.headers),
                 messages.OpenSettings(
@@ -133,6 +131,7 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
                     env_kwargs={name: encode_exact(value) for name, value in (env_kwargs or {}).items()},
                 ),
             )
+            self._shell.open()
         except BaseException:
             self._lease.release()
             raise
@@ -257,18 +256,15 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
             ) from error
 
     def _warn(self, outcome: messages.Outcome) -> None:
-        for note in read_notes(outcome):
-            warnings.warn(f"{self.base_url}: {note}", OpenEnvGymWarning, stacklevel=3)
+        warn_caller(*(f"{self.base_url}: {note}" for note in read_notes(outcome)))
 
     def _notice_ignored_seed(self, seed: int, outcome: messages.Outcome) -> None:
         """A server of another make may take a seed and drop it: two equal seeds then give two episodes."""
         first = messages.encode_json(outcome.observation)
         if self._seeded is not None and self._seeded[0] == seed and self._seeded[1] != first:
-            warnings.warn(
+            warn_caller(
                 f"{self.base_url}: two resets with seed={seed} gave different first observations; "
-                "the server seems to ignore seeds",
-                OpenEnvGymWarning,
-                stacklevel=3,
+                "the server seems to ignore seeds"
             )
         self._seeded = (seed, first)
 

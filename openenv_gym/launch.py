@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Generic, TypeVar
 from openenv_gym import providers
 from openenv_gym.errors import SessionStateError, SettingsError
 from openenv_gym.loopless import drive, off_the_loop
-from openenv_gym.providers.foreign import AnyProvider, ContainerProvider, stopping
+from openenv_gym.providers.foreign import AnyProvider, ContainerProvider, started_container, started_runtime, stopping
 from openenv_gym.sync_client import SyncEnvClient
 
 if TYPE_CHECKING:
@@ -113,13 +113,11 @@ def launch_container(
     kind: type[ClientT], image: str, provider: ContainerProvider | None, keywords: Mapping[str, Any]
 ) -> Launch[ClientT, ActT, ObsT, StateT]:
     """A client of a container of the image."""
-
-    def start(container: Any) -> str:
-        base_url: str = container.start_container(image, **keywords)
-        container.wait_for_ready(base_url)
-        return base_url
-
-    return Launch(kind, lambda: providers.default_container_provider() if provider is None else provider, start)
+    return Launch(
+        kind,
+        lambda: providers.default_container_provider() if provider is None else provider,
+        lambda container: started_container(container, image, **keywords),
+    )
 
 
 def launch_environment(
@@ -149,12 +147,7 @@ def launch_environment(
         path = left.pop("project_path", None) or f"git+https://huggingface.co/spaces/{repo_id}"
         return providers.default_runtime_provider(path, **left) if provider is None else provider
 
-    def start(runtime: Any) -> str:
-        base_url: str = runtime.start(**begin)
-        runtime.wait_for_ready()
-        return base_url
-
-    return Launch(kind, choose, start)
+    return Launch(kind, choose, lambda runtime: started_runtime(runtime, **begin))
 
 
 def _subdomain(owner: str, name: str) -> str:

@@ -25,7 +25,7 @@ from openenv_gym.errors import (
 from openenv_gym.session import Session, SessionState
 from openenv_gym.transports.base import ConnectionSettings, Frame, Transport
 
-__all__ = ["BlockingShell", "Connect", "Shell", "reason_of"]
+__all__ = ["Connect", "Shell", "reason_of"]
 
 Connect = Callable[..., Transport]
 """``connect(base_url, settings, *, path, subprotocols) -> Transport``, as ``transports.blocking.connect``."""
@@ -192,27 +192,6 @@ class Shell:
         self.session.lose("the connection was closed")
         # Even where it is over already: a close that was interrupted may have left the socket.
         self._transport.close()
-
-
-class BlockingShell(Shell):
-    """A shell that is open from the start; arguments as those of ``Shell``.
-
-    Raises:
-        UnreachableError: no OpenEnv server answered.
-        ServerError: the server could not make the environment (it is full, the factory failed …).
-    """
-
-    def __init__(
-        self,
-        base_url: str,
-        settings: ConnectionSettings,
-        open_settings: messages.OpenSettings,
-        *,
-        connect: Connect | None = None,
-        subprotocols: Sequence[str] = (messages.SUBPROTOCOL,),
-    ) -> None:
-        super().__init__(base_url, settings, open_settings, connect=connect, subprotocols=subprotocols)
-        self.open()
 
 
 class _NotOpened:

@@ -7,13 +7,16 @@ the environment's own metadata, and so its info. Not for observations (``interfa
 
 from __future__ import annotations
 
+import sys
+import warnings
 from collections.abc import Mapping
 from typing import Any
 
+from openenv_gym.errors import OpenEnvGymWarning
 from openenv_gym.info import decode_info
 from openenv_gym.messages import Outcome
 
-__all__ = ["NOTES_KEY", "metadata_of", "read_flags", "read_info", "read_notes", "read_reward"]
+__all__ = ["NOTES_KEY", "metadata_of", "read_flags", "read_info", "read_notes", "read_reward", "warn_caller"]
 
 NOTES_KEY = "x-warnings"
 """Where a server of ours puts what its client's user should hear once: a list of strings."""
@@ -66,6 +69,17 @@ def read_notes(outcome: Outcome) -> list[str]:
     """What the server noted for its user."""
     notes: Any = metadata_of(outcome).get(NOTES_KEY)
     return list(notes) if _is_notes(notes) else []
+
+
+def warn_caller(*notes: str) -> None:
+    """Warn of each at the place that called this package; of nothing, at no cost."""
+    if not notes:
+        return
+    level, frame = 1, sys._getframe()  # noqa: SLF001  (as warnings itself does)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith("openenv_gym."):
+        level, frame = level + 1, frame.f_back
+    for note in notes:
+        warnings.warn(note, OpenEnvGymWarning, stacklevel=level)
 
 
 def _is_read_elsewhere(key: str, value: object, outcome: Outcome) -> bool:

@@ -26,6 +26,8 @@ __all__ = [
     "default_container_provider",
     "default_runtime_provider",
     "lease_of",
+    "started_container",
+    "started_runtime",
     "stopping",
 ]
 
@@ -137,11 +139,23 @@ def stopping(provider: object) -> Callable[[], None]:
     )
 
 
+def started_container(container: ContainerProvider, *image: str, **keywords: Any) -> str:
+    """The address of a container that was started and is ready."""
+    base_url = container.start_container(*image, **keywords)
+    container.wait_for_ready(base_url)
+    return base_url
+
+
+def started_runtime(runtime: RuntimeProvider, **keywords: Any) -> str:
+    """The address of a process that was started and is ready."""
+    base_url = runtime.start(**keywords)
+    runtime.wait_for_ready()
+    return base_url
+
+
 def _start(provider: Any) -> str:
     if not hasattr(provider, "start_container"):
-        base_url: str = provider.start()
-        provider.wait_for_ready()
-        return base_url
+        return started_runtime(provider)
     needed = _required_arguments(provider.start_container)
     if needed:
         raise SettingsError(
@@ -149,9 +163,7 @@ def _start(provider: Any) -> str:
             f"{', '.join(needed)}: start it yourself and give its base_url, or use from_docker_image(image, provider)",
             setting="provider",
         )
-    base_url = provider.start_container()
-    provider.wait_for_ready(base_url)
-    return base_url
+    return started_container(provider)
 
 
 def _required_arguments(function: Callable[..., object]) -> list[str]:

@@ -6,7 +6,7 @@ Gymnasium environment has one made from its Spaces). Not for the frames around t
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields, is_dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Protocol, cast
@@ -23,7 +23,7 @@ from openenv_gym.types import State
 from openenv_gym_server.errors import invalid_action
 from openenv_gym_server.plain import plain_flag, plain_json, plain_reward
 
-__all__ = ["Codec", "ModelCodec"]
+__all__ = ["Codec", "ModelCodec", "outcome_of", "validated"]
 
 _OUTSIDE = frozenset({"reward", "done"})
 """Fields of an observation that travel beside it."""
@@ -103,10 +103,7 @@ class ModelCodec:
         Raises:
             InvalidActionError: with pydantic's own list of faults.
         """
-        try:
-            return self._validate(data)
-        except ValidationError as error:
-            raise invalid_action(error) from error
+        return validated(self._validate, data)
 
     def encode_observation(self, observation: object) -> Outcome:
         """The observation's fields and what travels beside them.
@@ -121,13 +118,7 @@ class ModelCodec:
             every = _fields_of(observation)
             content = {name: value for name, value in every.items() if name not in _OUTSIDE}
             reward, done = every.get("reward"), every.get("done", False)
-        encoded = cast("JSONObject", plain_json(content))
-        metadata = encoded.get("metadata")
-        beside = dict(metadata) if isinstance(metadata, dict) else {}
-        plain, not_finite = plain_reward(reward)
-        if not_finite is not None:
-            beside["reward"] = not_finite
-        return Outcome(observation=encoded, reward=plain, done=plain_flag(done), metadata=beside or UNSET)
+        return outcome_of(content, reward, done)
 
     def encode_state(self, state: object) -> JSONObject:
         """Every field of the state, extra ones included.
@@ -150,6 +141,33 @@ class ModelCodec:
             "state": _adapter(self._state_cls).json_schema(schema_generator=_Schema),
             "reset_observation": _adapter(self._reset_observation_cls).json_schema(schema_generator=_Schema),
         }
+
+
+def validated(read: Callable[[JSONObject], object], data: JSONObject) -> object:
+    """What a model's validator makes of the data.
+
+    Raises:
+        InvalidActionError: with pydantic's own list of faults.
+    """
+    try:
+        return read(data)
+    except ValidationError as error:
+        raise invalid_action(error) from error
+
+
+def outcome_of(content: Mapping[str, Any], reward: object, done: object) -> Outcome:
+    """The envelope of an observation's fields; its metadata stands in both places.
+
+    Raises:
+        ValueMappingError: something in it has no JSON form.
+    """
+    encoded = cast("JSONObject", plain_json(content))
+    metadata = encoded.get("metadata")
+    beside = dict(metadata) if isinstance(metadata, dict) else {}
+    plain, not_finite = plain_reward(reward)
+    if not_finite is not None:
+        beside["reward"] = not_finite
+    return Outcome(observation=encoded, reward=plain, done=plain_flag(done), metadata=beside or UNSET)
 
 
 class _Schema(GenerateJsonSchema):

@@ -19,6 +19,7 @@ from pydantic import BaseModel
 from openenv_gym.errors import EnvironmentExecutionError, OpenEnvGymError
 from openenv_gym.messages import JSONObject, Outcome
 from openenv_gym.tools import CallToolAction, ListToolsAction
+from openenv_gym.transition import NOTES_KEY
 from openenv_gym.types import ServerMode, State
 from openenv_gym_server.codec import Codec, ModelCodec
 from openenv_gym_server.environment import default_metadata
@@ -215,9 +216,9 @@ class HostedEnvironment:
         if not self._notes:
             return outcome
         metadata = outcome.metadata or {}
-        earlier = metadata.get("x-warnings")
+        earlier = metadata.get(NOTES_KEY)
         notes = [*(earlier if isinstance(earlier, list) else []), *self._notes.take()]
-        return msgspec.structs.replace(outcome, metadata=metadata | {"x-warnings": notes})
+        return msgspec.structs.replace(outcome, metadata=metadata | {NOTES_KEY: notes})
 
     def _accepted(self, method: _Method, keywords: Mapping[str, Any], takes: Callable[[str], bool]) -> dict[str, Any]:
         accepted = {}

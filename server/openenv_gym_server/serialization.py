@@ -5,7 +5,7 @@ The same conversions that a server makes for pydantic models and dataclasses (``
 
 from __future__ import annotations
 
-from typing import Any, TypeVar, cast
+from typing import TypeVar, cast
 
 import msgspec
 
@@ -13,12 +13,13 @@ from openenv_gym.messages import JSONObject
 from openenv_gym.tools import CallToolAction, ListToolsAction
 from openenv_gym.types import Action, Observation
 from openenv_gym_server.codec import ModelCodec
+from openenv_gym_server.tool_codec import ToolCodec
 
 __all__ = ["deserialize_action", "serialize_observation"]
 
 ActT = TypeVar("ActT")
 
-_TOOL_ACTIONS: dict[object, type[Action]] = {"list_tools": ListToolsAction, "call_tool": CallToolAction}
+_MAY_BE_TOOLS: frozenset[type[object]] = frozenset({Action, CallToolAction, ListToolsAction})
 
 
 def deserialize_action(action_data: JSONObject, action_cls: type[ActT]) -> ActT:
@@ -33,11 +34,8 @@ def deserialize_action(action_data: JSONObject, action_cls: type[ActT]) -> ActT:
         >>> deserialize_action({"type": "list_tools"}, Action).type
         'list_tools'
     """
-    kind: type[Any] = action_cls
-    if kind in {Action, *_TOOL_ACTIONS.values()}:
-        named = action_data.get("type")
-        kind = _TOOL_ACTIONS.get(named if isinstance(named, str) else None, kind)
-    return cast("ActT", ModelCodec(kind, Observation).decode_action(action_data))
+    codec = ToolCodec if action_cls in _MAY_BE_TOOLS else ModelCodec
+    return cast("ActT", codec(action_cls, Observation).decode_action(action_data))
 
 
 def serialize_observation(observation: object) -> JSONObject:

@@ -21,6 +21,7 @@ from openenv_gym.info import encode_info
 from openenv_gym.messages import JSON, JSONObject, Outcome
 from openenv_gym.spaces import codec_for, schema_from_space
 from openenv_gym.spaces.atoms import spell_float
+from openenv_gym.transition import NOTES_KEY
 from openenv_gym_server.errors import MAX_FAULTS, fault, invalid_message
 
 __all__ = ["GymObservation", "SpaceCodec"]
@@ -131,7 +132,7 @@ class SpaceCodec:
         if observation.early and not self._dtype_noted:
             warnings += self._dtype_note(observation.obs)
         if warnings:
-            metadata["x-warnings"] = list(warnings)
+            metadata[NOTES_KEY] = list(warnings)
         return Outcome(observation={"obs": value}, reward=reward, done=terminated or truncated, metadata=metadata)
 
     def encode_state(self, state: object) -> JSONObject:

@@ -6,16 +6,13 @@ tools (``tool_caller.py``).
 
 from __future__ import annotations
 
-from typing import Any, cast
+from typing import Any
 
-from msgspec import UNSET
-from pydantic import TypeAdapter, ValidationError
+from pydantic import TypeAdapter
 
 from openenv_gym.messages import JSONObject, Outcome
 from openenv_gym.tools import CallToolAction, CallToolObservation, ListToolsAction
-from openenv_gym_server.codec import ModelCodec
-from openenv_gym_server.errors import invalid_action
-from openenv_gym_server.plain import plain_json, plain_reward
+from openenv_gym_server.codec import ModelCodec, outcome_of, validated
 
 __all__ = ["ToolCodec", "called_tool"]
 
@@ -66,10 +63,7 @@ class ToolCodec(ModelCodec):
         read = self._readers.get(kind) if isinstance(kind, str) else None
         if read is None:
             return super().decode_action(data)
-        try:
-            return read(data)
-        except ValidationError as error:
-            raise invalid_action(error) from error
+        return validated(read, data)
 
     def encode_observation(self, observation: object) -> Outcome:
         """The observation's fields and what travels beside them.
@@ -87,10 +81,7 @@ class ToolCodec(ModelCodec):
             "result": observation.result,
             "error": None if error is None else {"error_type": error.error_type.value, "message": error.message},
         }
-        encoded = cast("dict[str, Any]", plain_json(content))
-        reward, not_finite = plain_reward(observation.reward)
-        beside = dict(encoded["metadata"]) | ({} if not_finite is None else {"reward": not_finite})
-        return Outcome(observation=encoded, reward=reward, done=observation.done, metadata=beside or UNSET)
+        return outcome_of(content, observation.reward, observation.done)
 
 
 def _class_of_calls(given: type[Any], usual: type[Any]) -> type[Any]:

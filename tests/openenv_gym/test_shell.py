@@ -16,7 +16,7 @@ from openenv_gym.errors import (
 )
 from openenv_gym.messages import decode_json, encode_json
 from openenv_gym.session import SessionState
-from openenv_gym.shell import BlockingShell
+from openenv_gym.shell import Shell
 from openenv_gym.transports.base import ConnectionSettings
 from openenv_gym.transports.memory import memory_pair
 
@@ -68,9 +68,9 @@ class Server:
 
 
 def shell_on(server, **open_settings):
-    return BlockingShell(
-        "http://host", ConnectionSettings(), messages.OpenSettings(**open_settings), connect=server.connect
-    )
+    shell = Shell("http://host", ConnectionSettings(), messages.OpenSettings(**open_settings), connect=server.connect)
+    shell.open()
+    return shell
 
 
 def error_frame(code, **facts):

@@ -35,6 +35,20 @@ def loop_threads():
     return [thread for thread in threading.enumerate() if thread.name == "openenv-gym-loop"]
 
 
+@contextlib.contextmanager
+def signalled(arrived, number):
+    """The process gets a signal as soon as the server is at work on a call."""
+
+    def kill():
+        assert arrived.wait(WAIT_S)
+        os.kill(os.getpid(), number)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    yield
+    thread.join()
+
+
 def test_an_episode_is_played_without_an_event_loop(client):
     assert client.reset(seed=3) == StepResult("ready {'seed': 3}", None, False, {"hint": "speak"})
     assert client.step("ö 🙂").observation == "ö 🙂"
@@ -118,16 +132,8 @@ def test_after_a_timeout_every_call_raises_until_a_reset(talk):
 def test_an_interrupted_call_loses_the_session_and_the_next_reset_opens_another(client):
     client.reset()
     with gate("interrupt") as arrived:
-
-        def interrupt():
-            assert arrived.wait(WAIT_S)
-            os.kill(os.getpid(), signal.SIGINT)
-
-        thread = threading.Thread(target=interrupt)
-        thread.start()
-        with pytest.raises(KeyboardInterrupt):
+        with signalled(arrived, signal.SIGINT), pytest.raises(KeyboardInterrupt):
             client.step("wait interrupt")
-        thread.join()
         with pytest.raises(SessionLostError):
             client.step("x")
     client.reset()
@@ -145,17 +151,8 @@ def test_a_call_out_of_a_signal_handler_ends_the_one_it_interrupted(client):
     old = signal.signal(signal.SIGUSR1, handler)
     try:
         client.reset()
-        with gate("handler") as arrived:
-
-            def kill():
-                assert arrived.wait(WAIT_S)
-                os.kill(os.getpid(), signal.SIGUSR1)
-
-            thread = threading.Thread(target=kill)
-            thread.start()
-            with pytest.raises(SessionLostError):
-                client.step("wait handler")
-            thread.join()
+        with gate("handler") as arrived, signalled(arrived, signal.SIGUSR1), pytest.raises(SessionLostError):
+            client.step("wait handler")
     finally:
         signal.signal(signal.SIGUSR1, old)
     assert len(seen) == 1
@@ -290,16 +287,8 @@ def test_an_overridden_method_is_the_one_that_is_called(talk):
 def test_a_coroutine_of_a_subclass_is_cancelled_by_an_interrupt(talk):
     with Politely(talk).sync() as client, gate("polite, please") as arrived:
         client.reset()
-
-        def interrupt():
-            assert arrived.wait(WAIT_S)
-            os.kill(os.getpid(), signal.SIGINT)
-
-        thread = threading.Thread(target=interrupt)
-        thread.start()
-        with pytest.raises(KeyboardInterrupt):
+        with signalled(arrived, signal.SIGINT), pytest.raises(KeyboardInterrupt):
             client.step("wait polite")
-        thread.join()
         with pytest.raises(SessionLostError):
             client.step("x")
         client.reset()
