@@ -234,6 +234,10 @@ class EnvClient(ABC, Generic[ActT, ObsT, StateT]):
         assert isinstance(reply, messages.StateReply)
         return self._parse_state(reply.data)
 
+    def forget_episode(self) -> None:
+        """Keep the session and not its episode: steps need a ``reset()`` first, as in a new session."""
+        self._link.forget_episode()
+
     @loopless
     async def new_session(self) -> Self:
         """Another client of the same kind on the same server, connected, with a session of its own.

@@ -17,7 +17,8 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import EzPickle
 
-from openenv_gym import messages
+from openenv_gym import json_text, messages
+from openenv_gym.encodings import Answer, choose
 from openenv_gym.errors import (
     SessionLostError,
     SessionStateError,
@@ -28,9 +29,10 @@ from openenv_gym.errors import (
 from openenv_gym.info import decode_exact, encode_exact
 from openenv_gym.interface import Interface, SpaceOverrides
 from openenv_gym.keywords import split_keywords
-from openenv_gym.providers.base import Lease, Provider
+from openenv_gym.providers.base import Provider
+from openenv_gym.providers.leasing import lease_server
 from openenv_gym.shell import Shell
-from openenv_gym.transition import read_flags, read_info, read_notes, read_reward, warn_caller
+from openenv_gym.transition import warn_caller
 from openenv_gym.viewer import FrameViewer
 
 __all__ = ["RemoteEnv"]
@@ -61,7 +63,7 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
             "rgb_array" frames in a local window. ``gymnasium.make`` collects the ``_list`` modes on this side.
         **settings: fields of ``ConnectionSettings`` (timeouts in seconds, headers, TLS, proxy, limits) and of
             ``SpaceOverrides`` (``action_space``, ``observation_space``, ``encode_action``, ``decode_observation``,
-            ``flatten``).
+            ``flatten``, ``binary``).
 
     Raises:
         SettingsError: the arguments name no server, or contradict each other or the server.
@@ -115,13 +117,14 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
         self.render_mode = render_mode
         self._spec: EnvSpec | None = None
         self._viewer: FrameViewer | None = None
-        self._last_result: messages.Outcome | None = None
+        self._binary = overrides.binary
+        self._last_answer: Answer | None = None
         self._seeded: tuple[int, bytes] | None = None
         self._steps = 0
         self._closed = False
         if target is not None and env_id is not None:
             raise SettingsError(f"expected target or env_id, got both: {target!r} and {env_id!r}", setting="env_id")
-        self._lease = _lease(base_url, provider, target or env_id)
+        self._lease = lease_server(base_url, provider, target or env_id)
         try:
             self._shell = Shell(
                 self._lease.base_url,
@@ -154,6 +157,7 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
         if not self._lease.embedded:
             self._interface.check_env_id(env_id, self.base_url)
         self._interface.check_render_mode(self.render_mode)
+        self._encoding = choose(self._shell, self._interface, self._binary)
         self.action_space = self._interface.action_space
         self.observation_space = self._interface.observation_space
         self.metadata = self._interface.metadata
@@ -186,18 +190,19 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
             data["seed"] = int(seed)
         self._steps = 0
         try:
-            outcome = self._exchange(messages.Reset, self._connection.reset_timeout_s, data)
+            answer = self._encoding.reset(data, self._connection.reset_timeout_s)
         except SessionLostError:
             # The connection ended unnoticed since the last call. A reset asks for a fresh episode, so a fresh session
             # will do; if that is lost too, there is more to it.
             self._reopen()
-            outcome = self._exchange(messages.Reset, self._connection.reset_timeout_s, data)
+            answer = self._encoding.reset(data, self._connection.reset_timeout_s)
+        self._last_answer = answer
         if seed is not None and not self._shell.session.extended:
-            self._notice_ignored_seed(int(seed), outcome)
-        self._warn(outcome)
-        observation = self._decode(outcome)
+            self._notice_ignored_seed(int(seed), answer.outcome)
+        self._warn(answer)
+        observation = self._decode(answer)
         self._show()
-        return observation, read_info(outcome)
+        return observation, answer.info
 
     def step(self, action: Any) -> tuple[Any, float, bool, bool, dict[str, Any]]:
         """Take one action.
@@ -216,14 +221,14 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
             SessionLostError: the session is lost; call ``reset()``.
         """
         self._require_open()
-        payload = self._interface.encode_action(action)
-        outcome = self._exchange(messages.Step, self._connection.step_timeout_s, payload)
+        answer = self._encoding.step(action, self._connection.step_timeout_s)
+        self._last_answer = answer
         self._steps += 1
-        self._warn(outcome)
-        observation = self._decode(outcome)
-        terminated, truncated = read_flags(outcome)
+        self._warn(answer)
+        observation = self._decode(answer)
+        terminated, truncated = answer.flags
         self._show()
-        return observation, read_reward(outcome), terminated, truncated, read_info(outcome)
+        return observation, answer.reward, terminated, truncated, answer.info
 
     def _reopen(self) -> None:
         """A new session; the Spaces that the caller has built on must still be the server's."""
@@ -236,18 +241,11 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
                 "make a new one",
                 path="$",
             )
+        self._encoding = choose(self._shell, self._interface, self._binary)
 
-    def _exchange(
-        self, kind: type[messages.Message], timeout_s: float | None, data: Mapping[str, Any]
-    ) -> messages.Outcome:
-        reply = self._shell.request(kind, timeout_s, data=data)
-        assert isinstance(reply, messages.ObservationReply)
-        self._last_result = reply.data
-        return reply.data
-
-    def _decode(self, outcome: messages.Outcome) -> Any:
+    def _decode(self, answer: Answer) -> Any:
         try:
-            return self._interface.decode_observation(outcome.observation)
+            return answer.observation
         except ValueMappingError as error:
             raise ValueMappingError(
                 f"the observation of {'reset' if not self._steps else f'step {self._steps}'} does not fit: {error}; "
@@ -255,12 +253,12 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
                 path=error.path,
             ) from error
 
-    def _warn(self, outcome: messages.Outcome) -> None:
-        warn_caller(*(f"{self.base_url}: {note}" for note in read_notes(outcome)))
+    def _warn(self, answer: Answer) -> None:
+        warn_caller(*(f"{self.base_url}: {note}" for note in answer.notes))
 
     def _notice_ignored_seed(self, seed: int, outcome: messages.Outcome) -> None:
         """A server of another make may take a seed and drop it: two equal seeds then give two episodes."""
-        first = messages.encode_json(outcome.observation)
+        first = json_text.encode_json(outcome.observation)
         if self._seeded is not None and self._seeded[0] == seed and self._seeded[1] != first:
             warn_caller(
                 f"{self.base_url}: two resets with seed={seed} gave different first observations; "
@@ -351,7 +349,7 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
     @property
     def last_result(self) -> messages.Outcome | None:
         """The whole last answer to reset or step as it was on the wire: observation, reward, done, metadata."""
-        return self._last_result
+        return None if self._last_answer is None else self._last_answer.outcome
 
     @property
     def base_url(self) -> str:
@@ -373,23 +371,3 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
             stack.callback(self._shell.close)
             if self._viewer is not None:
                 stack.callback(self._viewer.close)
-
-
-def _lease(base_url: str | None, provider: Provider | None, target: str | None) -> Lease:
-    """The one source of an address that the arguments name."""
-    if base_url is not None and provider is not None:
-        raise SettingsError("expected base_url or provider, got both: leave one out", setting="provider")
-    if base_url is not None:
-        return Lease(base_url)
-    if provider is not None:
-        return Lease.of_provider(provider)
-    if target is not None:
-        # Here and not at the top: an environment with an address starts no process.
-        from openenv_gym.providers.process import lease_embedded  # noqa: PLC0415
-
-        return lease_embedded(target)
-    raise SettingsError(
-        'expected a server: give base_url="http://host:8000", or a provider, or env_id="CartPole-v1" to serve that '
-        "environment on this machine",
-        setting="base_url",
-    )

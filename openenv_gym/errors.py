@@ -19,11 +19,12 @@ pickling.
     ├── ProtocolError (ConnectionError)         the peer said what the wire does not allow         .received
     ├── MessageTooLargeError (ValueError)       a message above a limit                            .size .limit .setting
     ├── RequestTimeoutError (TimeoutError)      no answer in time; the session is lost             .timeout_s
+    │   └── VectorTimeoutError (TimeoutError)   not all environments of a vector answered in time
     ├── SessionLostError (ConnectionError)      the session is gone; reset() opens another         .reason
     ├── SessionStateError (RuntimeError)        a call out of order                                .expected .state
     └── ServerError (RuntimeError)              an error frame of the server                       .code .data
         ├── InvalidActionError (ValueError)     the server refused a message; the env is untouched .errors
-        ├── EnvironmentExecutionError           the environment itself raised
+        ├── EnvironmentExecutionError           the environment itself raised                       .env_index
         │   └── ToolCallError                   a call of a tool gave no result                .error_type .tool_name
         ├── CapacityError (ConnectionError)     the server is full                .active_sessions .max_sessions
         └── EnvironmentFactoryError             the environment could not be made                  .factory_name
@@ -31,6 +32,7 @@ pickling.
 
 from __future__ import annotations
 
+import multiprocessing
 from typing import Any
 
 __all__ = [
@@ -54,6 +56,7 @@ __all__ = [
     "ToolCallError",
     "UnreachableError",
     "ValueMappingError",
+    "VectorTimeoutError",
 ]
 
 
@@ -163,6 +166,10 @@ class RequestTimeoutError(OpenEnvGymError, TimeoutError):
     timeout_s: float | None
 
 
+class VectorTimeoutError(RequestTimeoutError, multiprocessing.TimeoutError):
+    """Not all environments answered in time; also the error that Gymnasium's own vector environments raise then."""
+
+
 class SessionLostError(OpenEnvGymError, ConnectionError):
     """The session is gone and with it the episode; ``reset()`` opens another. ``reason`` says what happened."""
 
@@ -194,13 +201,19 @@ class InvalidActionError(ServerError, ValueError):
 
 
 class EnvironmentExecutionError(ServerError):
-    """The environment raised in reset, step, state or render; the message is the environment's own."""
+    """The environment raised in reset, step, state or render; the message is the environment's own.
+
+    ``env_index`` is which environment of several it was; None where there is one.
+    """
+
+    attributes: tuple[str, ...] = ("code", "data", "env_index")
+    env_index: int | None
 
 
 class ToolCallError(EnvironmentExecutionError):
     """A call of the tool ``tool_name`` gave no result; ``error_type`` is why, as ``tools.ToolErrorType`` names it."""
 
-    attributes = ("code", "data", "error_type", "tool_name")
+    attributes = ("code", "data", "env_index", "error_type", "tool_name")
     error_type: str | None
     tool_name: str | None
 

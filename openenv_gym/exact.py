@@ -41,7 +41,7 @@ from typing import Any
 
 import numpy as np
 
-from openenv_gym.messages import JSON
+from openenv_gym.json_text import JSON
 from openenv_gym.spaces.atoms import spell_float
 from openenv_gym.spaces.codec import Fault, every
 from openenv_gym.spaces.limits import MAX_DEPTH

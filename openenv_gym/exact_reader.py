@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from openenv_gym.exact import MAX_DIGITS, RAW_DTYPE, TAG, Opaque
-from openenv_gym.messages import JSON, JSONObject
+from openenv_gym.json_text import JSON, JSONObject
 from openenv_gym.spaces.atoms import integer_of, list_of, spoken_float, text_of
 from openenv_gym.spaces.codec import Fault, describe, every, under
 from openenv_gym.spaces.limits import MAX_DEPTH

@@ -19,7 +19,7 @@ import numpy as np
 from openenv_gym.errors import ValueMappingError
 from openenv_gym.exact import Opaque, Writer, base64_text, brief, encode_exact, readable
 from openenv_gym.exact_reader import decode_exact
-from openenv_gym.messages import JSON, JSONObject
+from openenv_gym.json_text import JSON, JSONObject
 from openenv_gym.spaces.atoms import spell_float
 from openenv_gym.spaces.codec import describe
 

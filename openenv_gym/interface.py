@@ -14,8 +14,10 @@ import gymnasium
 
 from openenv_gym.errors import SettingsError, SpaceMappingError, UnreachableError, ValueMappingError
 from openenv_gym.info import encode_exact, encode_info
-from openenv_gym.messages import JSON, SUBPROTOCOL, Opened
+from openenv_gym.json_text import JSON
+from openenv_gym.messages import SUBPROTOCOL, Opened
 from openenv_gym.spaces import SchemaMapping, UnicodeText, codec_for, mapping_from_schema
+from openenv_gym.spaces.schema import ANNOTATION
 from openenv_gym.tool_spaces import call_space, encode_call, is_tool_call, observation_text
 from openenv_gym.transports.base import ConnectionSettings
 
@@ -24,7 +26,7 @@ __all__ = ["Interface", "SpaceOverrides", "fetch_documents"]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class SpaceOverrides:
-    """What the caller decides about the Spaces instead of the server's schema.
+    """What the caller decides about the Spaces and their values instead of the server's schema.
 
     Args:
         action_space: replaces the Space of actions.
@@ -33,6 +35,8 @@ class SpaceOverrides:
         decode_observation: the JSON object of the observation's fields → a member of ``observation_space``.
         flatten: whether an object with a single field that matters is that field's Space (default) or a Dict. Calls of
             tools and their observations likewise: the Spaces of ``tool_spaces.py``, or Dicts of their fields.
+        binary: whether values travel as binary frames, which say the same as JSON. None: where the server has them and
+            the arrays of an action and an observation have ``encodings.WORTH_PACKING`` bytes or more.
     """
 
     action_space: gymnasium.Space[Any] | None = None
@@ -40,6 +44,7 @@ class SpaceOverrides:
     encode_action: Callable[[Any], dict[str, Any]] | None = None
     decode_observation: Callable[[dict[str, Any]], Any] | None = None
     flatten: bool = True
+    binary: bool | None = None
 
 
 class Interface:
@@ -53,6 +58,8 @@ class Interface:
         metadata: Gymnasium's metadata of the environment: ``render_modes`` and, where known, ``render_fps``.
         name: what the server calls its environment.
         schema: the server's ``/schema`` document.
+        packed_fields: names of the one field of an action and of an observation, where both Spaces are just what the
+            server publishes for these fields, so that values can travel as bytes; else None.
     """
 
     def __init__(
@@ -68,6 +75,7 @@ class Interface:
         self.observation_space, self.decode_observation = _observation(schema, overrides)
         self.schema = schema
         self.name = str(description.get("name") or "environment")
+        self.packed_fields = _packed_fields(schema, overrides)
         # Another server's key of this name may hold anything.
         known = description.get("gymnasium")
         self._gymnasium: Mapping[str, Any] | None = known if isinstance(known, dict) else None
@@ -239,6 +247,21 @@ def _observation(
 def _is_of_tools(schema: Mapping[str, Any], overrides: SpaceOverrides) -> bool:
     # Who asks for the schema's own fields gets them, of a call too.
     return overrides.flatten and is_tool_call(schema.get("action"))
+
+
+def _packed_fields(schema: Mapping[str, Any], overrides: SpaceOverrides) -> tuple[str, str] | None:
+    if overrides != SpaceOverrides(binary=overrides.binary):
+        return None
+    fields = []
+    for part in ("action", "observation"):
+        properties = schema[part].get("properties") if isinstance(schema.get(part), dict) else None
+        if not isinstance(properties, dict) or len(properties) != 1:
+            return None
+        name, field = next(iter(properties.items()))
+        if not isinstance(field, dict) or ANNOTATION not in field:
+            return None
+        fields.append(name)
+    return fields[0], fields[1]
 
 
 _Part = Literal["action", "observation", "reset_observation"]

@@ -164,6 +164,11 @@ class Link:
                     raise
             await pause(_PAUSE_S)
 
+    def forget_episode(self) -> None:
+        """The session goes on, but only a reset makes steps possible again."""
+        if self._shell is not None:
+            self._shell.forget_episode()
+
     async def disconnect(self) -> None:
         """End the session, under a call of another too, which then raises. Again: nothing."""
         self._closings += 1

@@ -1,25 +1,22 @@
-"""Every message of the wire as a frozen type, and the JSON text of each.
+"""Every message of the wire as a frozen type.
 
 A client's requests and a server's replies, OpenEnv's own and those of the negotiated extension (their ``type``
 begins with ``x-``). Not for deciding what may be said when (``session.py``) nor for what a value inside ``data``
-means (``spaces``). No I/O here.
+means (``spaces``), nor for JSON text itself (``json_text.py``) nor for binary frames (``frames.py``). No I/O here.
 
 Source of the shapes: the WebSocket frames of the reference implementation, ``openenv`` 0.10.0.
 """
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable
-from itertools import chain
 from typing import Any, ClassVar, Literal, TypeAlias
 
 import msgspec
 
-from openenv_gym.errors import ProtocolError, ValueMappingError
+from openenv_gym.errors import ProtocolError
+from openenv_gym.frames import Packed
+from openenv_gym.json_text import excerpt
 
-JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
-JSONObject: TypeAlias = "dict[str, JSON]"
 RequestId: TypeAlias = "int | str | None"
 
 SUBPROTOCOL = "openenv-gym.v1"
@@ -64,14 +61,22 @@ class Mcp(Message, tag="mcp", frozen=True):
 class OpenSettings(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
     """How a session's environment is to be made.
 
-    ``num_envs`` above 1, ``autoreset_mode`` and ``vectorization`` belong to vector sessions.
+    A session is one of several environments, a vector session, where ``num_envs`` is above 1 or one of
+    ``autoreset_mode`` and ``vectorization`` is given. ``max_episode_steps`` truncates episodes there, besides the
+    environments' own limits.
     """
 
     num_envs: int = 1
     autoreset_mode: Literal["NextStep", "SameStep", "Disabled"] | None = None
-    vectorization: Literal["sync", "async", "vector_entry_point"] | None = None
+    vectorization: Literal["sync", "async", "threads", "vector_entry_point"] | None = None
+    max_episode_steps: int | None = None
     render_mode: str | None = None
     env_kwargs: dict[str, Any] = {}
+
+    @property
+    def vector(self) -> bool:
+        """Whether a vector session is asked for."""
+        return self.num_envs > 1 or self.autoreset_mode is not None or self.vectorization is not None
 
 
 class Open(Message, tag="x-open", frozen=True):
@@ -115,7 +120,61 @@ class GetAttr(Message, tag="x-get_attr", frozen=True):
     data: AttributeSettings
 
 
-Request: TypeAlias = Reset | Step | State | Close | Mcp | Open | Render | Call | GetAttr
+class AssignmentSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An attribute by name and its values in the exact form of ``openenv_gym.info``, one an environment."""
+
+    name: str
+    values: list[Any]
+
+
+class SetAttr(Message, tag="x-set_attr", frozen=True):
+    """Set an attribute of the environment that the server allows by name."""
+
+    extension: ClassVar[bool] = True
+    data: AssignmentSettings
+
+
+class VectorResetSettings(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    """Which environments of a vector session begin an episode (None: all), and how.
+
+    ``seeds`` has one entry for each of them; ``options`` are for all, in the exact form of ``openenv_gym.info``.
+    """
+
+    env_ids: list[int] | None = None
+    seeds: list[int | None] | None = None
+    options: dict[str, Any] | None = None
+
+
+class VectorReset(Message, tag="x-vector_reset", frozen=True):
+    """Begin episodes in a vector session."""
+
+    extension: ClassVar[bool] = True
+    data: VectorResetSettings = VectorResetSettings()
+
+
+class VectorActions(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True, forbid_unknown_fields=True):
+    """One action for each of the environments named (None: all), each as the ``data`` of a single step.
+
+    With ``at_least`` the answer is first come, first served: it comes once so many of all the steps under way in the
+    session are done, or ``within_s`` seconds have passed, with all that are done by then.
+    """
+
+    actions: list[dict[str, Any]]
+    env_ids: list[int] | None = None
+    at_least: int | None = None
+    within_s: float | None = None
+
+
+class VectorStep(Message, tag="x-vector_step", frozen=True):
+    """Take one action in each of several environments of a vector session."""
+
+    extension: ClassVar[bool] = True
+    data: VectorActions
+
+
+Request: TypeAlias = (
+    Reset | Step | State | Close | Mcp | Open | Render | Call | GetAttr | SetAttr | VectorReset | VectorStep
+)
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -159,7 +218,9 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     """The answer to ``x-open``: what the session's environment is.
 
     ``schema`` is the ``/schema`` document of this very environment, ``metadata`` its ``/metadata`` document;
-    ``resume_token`` is null until a server grants one.
+    ``resume_token`` is null until a server grants one. ``binary``: resets and steps may be binary frames
+    (``frames.py``). ``num_envs`` and ``autoreset_mode`` are a vector session's; ``partial``: its steps may name some of
+    the environments; ``first_come``: they may say ``at_least`` how many are to be answered.
     """
 
     session_id: str
@@ -167,6 +228,11 @@ class Opened(msgspec.Struct, frozen=True, kw_only=True):
     metadata: dict[str, Any]
     render_mode: str | None = None
     resume_token: str | None = None
+    binary: bool = False
+    num_envs: int | None = None
+    autoreset_mode: str | None = None
+    partial: bool = False
+    first_come: bool = False
 
 
 class OpenReply(Message, tag="x-open", frozen=True, forbid_unknown_fields=False):
@@ -203,126 +269,78 @@ class GetAttrReply(Message, tag="x-get_attr", frozen=True, forbid_unknown_fields
     data: ValueData
 
 
-Reply: TypeAlias = (
-    ObservationReply | StateReply | McpReply | ErrorReply | OpenReply | RenderReply | CallReply | GetAttrReply
+class Nothing(msgspec.Struct, frozen=True, kw_only=True):
+    """No data."""
+
+
+class SetAttrReply(Message, tag="x-set_attr", frozen=True, forbid_unknown_fields=False):
+    """The attribute is set."""
+
+    extension: ClassVar[bool] = True
+    data: Nothing = Nothing()
+
+
+class VectorOutcome(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """What resets and steps of several environments give back, one row an environment.
+
+    ``rewards`` and the flags are absent after a reset; a reward that is not finite is ``"NaN"``, ``"Infinity"`` or
+    ``"-Infinity"``. ``infos`` is the batched info in the exact form of ``openenv_gym.info``. ``final`` has the last
+    observation of each episode that ended and was followed by the next within this step, by its row.
+    """
+
+    observations: list[dict[str, Any]]
+    env_ids: list[int] | None = None
+    rewards: list[float | str] | None = None
+    terminations: list[bool] | None = None
+    truncations: list[bool] | None = None
+    infos: Any = {}
+    final: dict[int, dict[str, Any]] | None = None
+    notes: list[str] = []
+
+
+class VectorReply(Message, tag="x-vector", frozen=True, forbid_unknown_fields=False):
+    """The answer to the reset and to the step of a vector session."""
+
+    extension: ClassVar[bool] = True
+    data: VectorOutcome
+
+
+class PackedReply(msgspec.Struct, frozen=True):
+    """The answer to a reset or step that was made by a binary frame: such a frame too."""
+
+    packed: Packed
+
+    @property
+    def id(self) -> int:
+        """The id of the request."""
+        return self.packed.id
+
+
+TextReply: TypeAlias = (
+    ObservationReply
+    | StateReply
+    | McpReply
+    | ErrorReply
+    | OpenReply
+    | RenderReply
+    | CallReply
+    | GetAttrReply
+    | SetAttrReply
+    | VectorReply
 )
+Reply: TypeAlias = TextReply | PackedReply
 
 REQUEST_TYPES: dict[str, type[Request]] = {
-    str(kind.__struct_config__.tag): kind for kind in (Reset, Step, State, Close, Mcp, Open, Render, Call, GetAttr)
+    str(kind.__struct_config__.tag): kind
+    for kind in (Reset, Step, State, Close, Mcp, Open, Render, Call, GetAttr, SetAttr, VectorReset, VectorStep)
 }
 """Every request by the ``type`` it has on the wire."""
 
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder()
-_reply_decoder = msgspec.json.Decoder(Reply)
+_reply_decoder = msgspec.json.Decoder(TextReply)
 
 
-def encode_json(value: Any, *, finite: bool = False) -> bytes:
-    """The compact JSON text of a value, in UTF-8.
-
-    Args:
-        value: JSON values and messages; tuples and sets are written as lists.
-        finite: whether it is known that no float in it is NaN or an infinity. Such a one would be written as null.
-
-    Raises:
-        ValueMappingError: a NaN or an infinity (JSON has neither and the encoder would write null), a string with a
-            lone surrogate, or an object that has no JSON form; ``path`` says where.
-    """
-    try:
-        text = _encoder.encode(value)
-    except (TypeError, ValueError, RecursionError) as error:
-        path = _find(value, _has_no_json_form)
-        raise ValueMappingError(
-            f"expected a value with a JSON form at {path or '$'}: {error}", path=path or "$"
-        ) from error
-    # The encoder writes non-finite floats as null. A text without null has none, so the walk is rarely needed.
-    if not finite and b"null" in text:
-        path = _find(value, _is_not_finite)
-        if path is not None:
-            raise ValueMappingError(
-                f"expected a finite number at {path}, got NaN or an infinity, which JSON does not have; "
-                'where the Space is floating they travel as the strings "NaN", "Infinity", "-Infinity"',
-                path=path,
-            )
-    return text
-
-
-def _is_not_finite(value: Any) -> bool:
-    return isinstance(value, float) and not math.isfinite(value)
-
-
-def _has_no_json_form(value: Any) -> bool:
-    if isinstance(value, dict | list | tuple | msgspec.Struct):
-        return False
-    try:
-        _encoder.encode(value)
-    except (TypeError, ValueError):
-        return True
-    return False
-
-
-def _find(value: Any, fault: Callable[[Any], bool]) -> str | None:
-    """The JSON path of the first value that has the fault, or None. Depth-first, without recursion; cycles end."""
-    stack = [("$", value)]
-    seen: set[int] = set()
-    while stack:
-        place, item = stack.pop()
-        if fault(item):
-            return place
-        if id(item) in seen or (fault is _is_not_finite and type(item) is list and _is_finite_list(item)):
-            continue
-        seen.add(id(item))
-        stack.extend((f"{place}{step}", entry) for step, entry in reversed(_parts(item)))
-    return None
-
-
-def _is_finite_list(items: list[Any]) -> bool:
-    """Whether it is plain to see that nested lists hold finite numbers and text alone; frames are such.
-
-    A level at a time, without a loop of Python's over its items.
-    """
-    for _ in range(_MOST_LEVELS):
-        if set(map(type, items)) != {list}:
-            break
-        items = list(chain.from_iterable(items))
-    try:
-        # Far cheaper than the set of the types.
-        msgspec.convert(items, list[int])
-    except msgspec.ValidationError:
-        kinds = set(map(type, items))
-        floats = items if kinds == {float} else [item for item in items if type(item) is float]
-        return kinds <= _PLAIN and math.isfinite(sum(floats))
-    return True
-
-
-_MOST_LEVELS = 32
-_PLAIN = {int, bool, str, float, type(None)}
-
-
-def _parts(value: Any) -> list[tuple[str, Any]]:
-    if isinstance(value, msgspec.Struct):
-        return [(f".{name}", getattr(value, name)) for name in value.__struct_fields__]
-    if isinstance(value, dict):
-        return [(f".{key}", entry) for key, entry in value.items()]
-    if isinstance(value, list | tuple | set | frozenset):
-        return [(f"[{index}]", entry) for index, entry in enumerate(value)]
-    return []
-
-
-def decode_json(text: bytes | str) -> JSON:
-    """The value of a JSON text.
-
-    Raises:
-        ProtocolError: the text is not JSON (bare NaN and Infinity included), not UTF-8, or nested too deeply.
-    """
-    try:
-        return _decoder.decode(text)  # type: ignore[no-any-return]  # any JSON, as the decoder says
-    except (msgspec.DecodeError, ValueError, RecursionError) as error:
-        raise ProtocolError(f"expected JSON: {error}", received=_excerpt(text)) from error
-
-
-def decode_reply(text: bytes | str) -> Reply:
-    """A server's message.
+def decode_reply(text: bytes | str) -> TextReply:
+    """A server's message in a text frame.
 
     Raises:
         ProtocolError: it is not JSON, or not a message a server may send.
@@ -331,11 +349,6 @@ def decode_reply(text: bytes | str) -> Reply:
         return _reply_decoder.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise ProtocolError(
-            f"expected an OpenEnv reply, got one that does not fit: {error}; it begins {_excerpt(text)!r}",
-            received=_excerpt(text),
+            f"expected an OpenEnv reply, got one that does not fit: {error}; it begins {excerpt(text)!r}",
+            received=excerpt(text),
         ) from error
-
-
-def _excerpt(text: bytes | str) -> str:
-    start = text[:200]
-    return start.encode("utf-8", "replace").decode() if isinstance(start, str) else start.decode("utf-8", "replace")

@@ -1,7 +1,8 @@
 """One client session, without I/O: what may be said next, and what an answer means.
 
-``Session.request`` turns a request into the text of a frame, ``Session.receive`` gives the answering frame its
-meaning. Bytes go in and come out; sockets, threads, clocks and reconnecting belong to ``shell.py`` and
+``Session.request`` turns a request into the text of a frame (``Session.packed``: into a binary one),
+``Session.receive`` gives the answering frame its meaning; what an error frame says is ``session_refusals.py``. Bytes
+go in and come out; sockets, threads, clocks and reconnecting belong to ``shell.py`` and
 ``transports/``, values to ``spaces/``.
 
 The rule this module exists for: a request and its answer are paired. Whatever breaks the pairing (a timeout, a lost
@@ -12,22 +13,19 @@ made. A late answer is never taken for another's, and a step never reaches an en
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
-from typing import Any, NoReturn
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, NoReturn
 
-import msgspec
-
-from openenv_gym import messages
+from openenv_gym import frames, json_text, messages
 from openenv_gym.errors import (
     CapacityError,
-    EnvironmentExecutionError,
     EnvironmentFactoryError,
-    InvalidActionError,
     ProtocolError,
     ServerError,
     SessionLostError,
     SessionStateError,
 )
+from openenv_gym.session_refusals import execution_error, name_of, refusal, tag_of, with_advice
 
 __all__ = ["Session", "SessionState"]
 
@@ -47,17 +45,20 @@ class SessionState(enum.Enum):
     """Closed by us. Nothing may be said any more."""
 
 
-_ALIVE = frozenset({SessionState.OPEN, SessionState.EPISODE})
-_ALLOWED: dict[type[messages.Message], frozenset[SessionState]] = {
-    messages.Open: frozenset({SessionState.NEW}),
+_ALIVE = (SessionState.OPEN, SessionState.EPISODE)
+_ALLOWED: dict[type[messages.Message], tuple[SessionState, ...]] = {
+    messages.Open: (SessionState.NEW,),
     messages.Reset: _ALIVE,
-    messages.Step: frozenset({SessionState.EPISODE}),
+    messages.Step: (SessionState.EPISODE,),
     messages.State: _ALIVE,
     messages.Mcp: _ALIVE,
     messages.Render: _ALIVE,
     messages.Call: _ALIVE,
     messages.GetAttr: _ALIVE,
-    messages.Close: frozenset({SessionState.NEW, *_ALIVE}),
+    messages.SetAttr: _ALIVE,
+    messages.VectorReset: _ALIVE,
+    messages.VectorStep: (SessionState.EPISODE,),
+    messages.Close: (SessionState.NEW, *_ALIVE),
 }
 _ANSWER: dict[type[messages.Message], type[messages.Message]] = {
     messages.Open: messages.OpenReply,
@@ -68,17 +69,20 @@ _ANSWER: dict[type[messages.Message], type[messages.Message]] = {
     messages.Render: messages.RenderReply,
     messages.Call: messages.CallReply,
     messages.GetAttr: messages.GetAttrReply,
+    messages.SetAttr: messages.SetAttrReply,
+    messages.VectorReset: messages.VectorReply,
+    messages.VectorStep: messages.VectorReply,
 }
-_REFUSED = {
-    messages.Open: "the opening of the session",
-    messages.Reset: "the reset",
-    messages.Step: "the action",
-    messages.Call: "the call",
-    messages.GetAttr: "the reading of the attribute",
-}
-"""What a server refuses where it refuses a message, as its sender thinks of it; others by their names."""
-# Kinds whose failure inside the environment leaves the episode in an unknown place.
-_BEGINS_EPISODE = (messages.Open, messages.Reset)
+_BEGINS_EPISODE = frozenset({messages.Reset, messages.VectorReset})
+_Kind = type[messages.Message]
+
+
+class _Pending(NamedTuple):
+    """The request that awaits its answer."""
+
+    kind: _Kind
+    id: messages.RequestId
+    packed: bool = False
 
 
 class Session:
@@ -100,7 +104,8 @@ class Session:
     def __init__(self, *, extended: bool) -> None:
         self.extended = extended
         self.state = SessionState.NEW if extended else SessionState.OPEN
-        self._pending: messages.Message | None = None
+        self._binary = False
+        self._pending: _Pending | None = None
         self._last_id = 0
         self._reason = ""
 
@@ -121,12 +126,36 @@ class Session:
         if self.extended:
             fields["id"] = self._last_id + 1
         request = kind(**fields)
-        frame = messages.encode_json(request)
+        frame = json_text.encode_json(request)
         self._last_id += 1
         if kind is messages.Close:
             self.state = SessionState.CLOSED
         else:
-            self._pending = request
+            self._pending = _Pending(kind, request.id)
+        return frame
+
+    def packed(self, kind: type[messages.Message], build: Callable[[int], bytes]) -> bytes:
+        """The binary frame of a reset or step, which is from now on the request whose answer is awaited.
+
+        Args:
+            kind: ``Reset``, ``Step``, ``VectorReset`` or ``VectorStep`` of ``messages``: what the frame stands for.
+            build: makes the frame (``frames.write_frame``) of the request's id.
+
+        Raises:
+            SessionLostError, SessionStateError: as ``request``; or the server takes no binary frames here.
+            ValueMappingError: whatever ``build`` raises comes out. Nothing is pending then.
+        """
+        self._require(kind)
+        if not self._binary:
+            raise SessionStateError(
+                f"a binary {name_of(kind)} needs a server that said so in its answer to x-open; "
+                "this one did not: send the message as text",
+                expected="a session with binary frames",
+                state=self.state.value,
+            )
+        frame = build(self._last_id + 1)
+        self._last_id += 1
+        self._pending = _Pending(kind, self._last_id, packed=True)
         return frame
 
     def receive(self, payload: bytes, *, text: bool = True, unasked: bool = False) -> messages.Reply:
@@ -139,39 +168,73 @@ class Session:
 
         Raises:
             InvalidActionError: the server refused the request; the environment is as it was and the session goes on.
-            EnvironmentExecutionError: the environment raised; the session goes on.
+            EnvironmentExecutionError: the environment raised; the session goes on, but not where it is of several
+                environments and ``env_index`` says which.
             CapacityError, EnvironmentFactoryError: there is no environment; the session is broken.
             ServerError: any other code of the server's.
             SessionLostError: the server ended the session, or it was given up meanwhile.
             ProtocolError: the frame answers nothing, or something else; the session is broken.
         """
         pending = self._awaiting(payload)
+        reply: messages.Reply
         if not text:
-            self._break(f"expected a text frame in answer to {_name(pending)}, got a binary one", payload)
-        try:
-            reply = messages.decode_reply(payload)
-        except ProtocolError as error:
-            self.lose(str(error))
-            raise
+            reply = self._unpack(pending, payload)
+        else:
+            try:
+                reply = messages.decode_reply(payload)
+            except ProtocolError as error:
+                self.lose(str(error))
+                raise
         # A server may fail before it has read the request at all (it is full, say): such a frame carries no id.
         if reply.id != pending.id and not (isinstance(reply, messages.ErrorReply) and reply.id is None):
             self._break(f"expected the answer to request {pending.id!r}, got that to {reply.id!r}", payload)
         if isinstance(reply, messages.ErrorReply):
-            self._fail(pending, reply.data)
+            self._fail(pending.kind, reply.data)
         if unasked:
-            self._break(f"expected silence, got a {_name(reply)!r} frame that nobody asked for", payload)
-        if type(reply) is not _ANSWER[type(pending)]:
-            self._break(f"expected the answer to {_name(pending)}, got a {_name(reply)!r} frame", payload)
-        if isinstance(pending, messages.Reset):
+            self._break(f"expected silence, got a {tag_of(type(reply))!r} frame that nobody asked for", payload)
+        if text and (pending.packed or type(reply) is not _ANSWER[pending.kind]):
+            self._break(
+                f"expected the {'binary ' * pending.packed}answer to {tag_of(pending.kind)}, "
+                f"got a {tag_of(type(reply))!r} frame",
+                payload,
+            )
+        if pending.kind in _BEGINS_EPISODE:
             self.state = SessionState.EPISODE
-        elif isinstance(pending, messages.Open):
+        elif isinstance(reply, messages.OpenReply):
             self.state = SessionState.OPEN
+            self._binary = reply.data.binary
         return reply
+
+    def _unpack(self, pending: _Pending, payload: bytes) -> messages.PackedReply:
+        if not pending.packed:
+            self._break(f"expected a text frame in answer to {tag_of(pending.kind)}, got a binary one", payload)
+        try:
+            packed = frames.read_frame(payload)
+        except ProtocolError as error:
+            self.lose(str(error))
+            raise
+        if packed.kind is not frames.Kind.OUTCOME:
+            self._break(f"expected an outcome in answer to {tag_of(pending.kind)}, got a {packed.kind.name}", payload)
+        return messages.PackedReply(packed)
 
     @property
     def pending(self) -> bool:
         """Whether a request awaits its answer."""
         return self._pending is not None
+
+    def expect_pending(self) -> None:
+        """Make sure that a request awaits its answer.
+
+        Raises:
+            SessionLostError: the session is broken.
+            SessionStateError: there is none.
+        """
+        if self._pending is None:
+            if self.state is SessionState.BROKEN:
+                raise self._lost()
+            raise SessionStateError(
+                "expected a request under way, but none was made", expected="pending", state=self.state.value
+            )
 
     def withdraw(self) -> None:
         """Forget the pending request: not a byte of it was sent."""
@@ -185,37 +248,37 @@ class Session:
         self._pending = None
 
     def _require(self, kind: type[messages.Message]) -> None:
-        name = kind.__struct_config__.tag
         if self.state is SessionState.BROKEN:
             raise self._lost()
         if self._pending is not None:
             raise SessionStateError(
-                f"expected no request under way, but {_name(self._pending)} awaits its answer: one call at a time",
+                f"expected no request under way, but {name_of(self._pending.kind)} awaits its answer: "
+                "one call at a time",
                 expected="no request under way",
                 state=self.state.value,
             )
         if kind.extension and not self.extended:
             raise SessionStateError(
-                f"{name} needs a server that speaks the subprotocol {messages.SUBPROTOCOL}; this one does not",
+                f"{name_of(kind)} needs a server that speaks the subprotocol {messages.SUBPROTOCOL}; this one does not",
                 expected=messages.SUBPROTOCOL,
                 state=self.state.value,
             )
         allowed = _ALLOWED[kind]
         if self.state not in allowed:
             raise SessionStateError(
-                _out_of_order(name, self.state),
+                _out_of_order(kind, self.state),
                 expected=" or ".join(sorted(state.value for state in allowed)),
                 state=self.state.value,
             )
 
-    def _awaiting(self, payload: bytes) -> messages.Message:
+    def _awaiting(self, payload: bytes) -> _Pending:
         """Take the request that awaits an answer."""
         pending, self._pending = self._pending, None
         if pending is None:
             if self.state is SessionState.BROKEN:
                 # Given up from elsewhere while the answer was on its way.
                 raise self._lost()
-            self._break(f"expected silence, got a frame nobody asked for: {payload[:200]!r}", payload)
+            self._break(f"expected silence, got a frame nobody asked for: {bytes(payload[:200])!r}", payload)
         return pending
 
     def _lost(self) -> SessionLostError:
@@ -224,7 +287,7 @@ class Session:
             reason=self._reason,
         )
 
-    def _fail(self, pending: messages.Message, data: Mapping[str, Any]) -> NoReturn:
+    def _fail(self, kind: _Kind, data: Mapping[str, Any]) -> NoReturn:
         """Raise what an error frame means, and note what it means for the session."""
         code = str(data.get("code") or "UNKNOWN")
         text = str(data.get("message") or "the server gave no message")
@@ -232,17 +295,17 @@ class Session:
         if code == "VALIDATION_ERROR":
             listed = data.get("errors")
             errors = [error for error in listed if isinstance(error, dict)] if isinstance(listed, list) else []
-            raise InvalidActionError(_explain(pending, text, errors), errors=errors, **facts)
+            raise refusal(kind, text, errors, facts)
         if code == "EXECUTION_ERROR":
-            if isinstance(pending, _BEGINS_EPISODE) and self.state is SessionState.EPISODE:
-                self.state = SessionState.OPEN
-            raise _execution_error(pending, text, facts)
+            env_index = _env_index(data) if self.extended else None
+            self._note_failure(kind, text, env_index)
+            raise execution_error(kind, text, facts, env_index)
         if code in {"INVALID_JSON", "UNKNOWN_TYPE"}:
-            raise ServerError(f"the server did not understand {_name(pending)}: {text} ({code})", **facts)
+            raise ServerError(f"the server did not understand {name_of(kind)}: {text} ({code})", **facts)
         self.lose(f"{text} ({code})")
         if code == "CAPACITY_REACHED":
             raise CapacityError(
-                _with_advice(text),
+                with_advice(text),
                 active_sessions=data.get("active_sessions"),
                 max_sessions=data.get("max_sessions"),
                 **facts,
@@ -253,71 +316,32 @@ class Session:
             raise SessionLostError(f"the server ended the session: {text}", reason=text)
         raise ServerError(f"the server failed: {text} ({code})", **facts)
 
+    def _note_failure(self, kind: _Kind, text: str, env_index: int | None) -> None:
+        """What the failure of an environment means for the session."""
+        if env_index is not None:
+            # One of several: the server closes the others too.
+            self.lose(f"environment {env_index} failed: {text}")
+        elif kind in _BEGINS_EPISODE and self.state is SessionState.EPISODE:
+            # It has left the episode in an unknown place.
+            self.state = SessionState.OPEN
+
     def _break(self, message: str, payload: bytes) -> NoReturn:
         self.lose(message)
-        raise ProtocolError(message, received=payload[:200].decode("utf-8", "replace"))
+        raise ProtocolError(message, received=bytes(payload[:200]).decode("utf-8", "replace"))
 
 
-def _name(message: messages.Message) -> str:
-    tag: str | int | None = message.__struct_config__.tag
-    return str(tag)
+def _env_index(data: Mapping[str, Any]) -> int | None:
+    index = data.get("env_index")
+    return index if isinstance(index, int) and not isinstance(index, bool) and index >= 0 else None
 
 
-def _execution_error(pending: messages.Message, text: str, facts: Mapping[str, Any]) -> EnvironmentExecutionError:
-    """The environment's failure, with its type and its traceback as far as the server tells them."""
-    data = facts["data"]
-    kind, traceback = data.get("exception_type"), data.get("traceback")
-    what = f"{kind}: {text}" if isinstance(kind, str) else text
-    error = EnvironmentExecutionError(f"the environment failed in {_name(pending)}: {what}", **facts)
-    if isinstance(traceback, str):
-        error.add_note(f"In the server's process:\n{traceback}")
-    return error
-
-
-def _out_of_order(name: object, state: SessionState) -> str:
+def _out_of_order(kind: _Kind, state: SessionState) -> str:
     """Why a request may not be made in this state, and what to do."""
+    name = name_of(kind)
     if state is SessionState.CLOSED:
         return f"{name} needs an open session, but this one was closed: make a new one"
-    if name == "x-open":
+    if kind is messages.Open:
         return "x-open opens a session, but this one is open already: go on with reset()"
     if state is SessionState.NEW:
         return f"{name} needs an open session, but this one has not been opened: send x-open first"
     return f"{name} needs an episode that has begun: call reset() first"
-
-
-def _with_advice(text: str) -> str:
-    """A full server's text, with what to do about it where the server has not said that itself."""
-    if "max_concurrent_envs" in text:
-        return text
-    return f"{text.rstrip('. ')}; raise the server's max_concurrent_envs, or close other sessions"
-
-
-_MAX_TOLD = 10
-"""Faults that are told one by one; ``errors`` has all of them."""
-
-
-def _explain(pending: messages.Message, text: str, errors: list[dict[str, Any]]) -> str:
-    """Why the server refused a request: each fault with its path, once, and what else the server said."""
-    faults = [_told(error) for error in errors[:_MAX_TOLD]]
-    if len(errors) > _MAX_TOLD:
-        faults.append(f"and {len(errors) - _MAX_TOLD} more")
-    said = "; ".join(faults)
-    # "Invalid message" is a mere heading; behind it stands the first fault, if anything.
-    if not errors or (not text.startswith("Invalid message") and all(str(e.get("msg")) in text for e in errors)):
-        said = text
-    elif not text.startswith("Invalid message"):
-        said = f"{text}: {said}"
-    return f"the server refused {_REFUSED.get(type(pending), _name(pending))}: {said}"
-
-
-def _told(error: Mapping[str, Any]) -> str:
-    """One fault: where, what, and what came there."""
-    loc = error.get("loc")
-    # A fault of the type is one of the whole message, of which the caller has not written the type.
-    place = ".".join(map(str, loc)) if isinstance(loc, list) and loc != ["type"] else ""
-    message = str(error.get("msg", "invalid"))
-    # Where something is missing, the input is all the rest; and some say themselves what they got.
-    said_already = error.get("type") == "missing" or "got " in message or repr(error.get("input")) in message
-    if "input" in error and not said_already:
-        message += f" (got {msgspec.json.encode(error['input'])[:200].decode('utf-8', 'replace')})"
-    return f"{place}: {message}" if place else message

@@ -11,7 +11,8 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn
+from functools import partial
+from typing import Any, NoReturn, TypeVar
 from urllib.parse import quote
 
 from openenv_gym import messages
@@ -26,6 +27,9 @@ from openenv_gym.session import Session, SessionState
 from openenv_gym.transports.base import ConnectionSettings, Frame, Transport
 
 __all__ = ["Connect", "Shell", "reason_of"]
+
+_T = TypeVar("_T")
+_CLOSED = "the connection was closed"
 
 Connect = Callable[..., Transport]
 """``connect(base_url, settings, *, path, subprotocols) -> Transport``, as ``transports.blocking.connect``."""
@@ -132,32 +136,107 @@ class Shell:
             MessageTooLargeError: the request is above the limit (the session goes on), or the answer is (it is lost).
             ServerError: the server answered with an error frame.
         """
+        return self._alone(self._ask, partial(self.session.request, kind, **fields), timeout_s, text=True)
+
+    def request_packed(
+        self, kind: type[messages.Message], timeout_s: float | None, build: Callable[[int], bytes]
+    ) -> messages.Reply:
+        """Make one request by a binary frame and wait for its answer; else as ``request``.
+
+        Args:
+            kind: the message that the frame stands for; see ``Session.packed``.
+            timeout_s: seconds to wait for the answer.
+            build: makes the frame of the request's id.
+        """
+        return self._alone(self._ask, partial(self.session.packed, kind, build), timeout_s, text=False)
+
+    def begin(self, kind: type[messages.Message], **fields: Any) -> None:
+        """Make one request and leave its answer to ``finish``; until then the session takes no other.
+
+        Raises:
+            SessionLostError, SessionStateError, MessageTooLargeError, RequestTimeoutError: as ``request``.
+        """
+        self._alone(self._say, partial(self.session.request, kind, **fields), text=True)
+
+    def begin_packed(self, kind: type[messages.Message], build: Callable[[int], bytes]) -> None:
+        """Make one request by a binary frame and leave its answer to ``finish``; see ``request_packed``."""
+        self._alone(self._say, partial(self.session.packed, kind, build), text=False)
+
+    def finish(self, timeout_s: float | None) -> messages.Reply:
+        """The answer to what was begun; waits at most ``timeout_s`` seconds (None or 0: without a limit).
+
+        Raises:
+            SessionStateError: nothing was begun.
+            RequestTimeoutError, SessionLostError, MessageTooLargeError, ServerError: as ``request``.
+        """
+        self.session.expect_pending()
+        return self._alone(self._hear, timeout_s, begun=True)
+
+    @property
+    def in_flight(self) -> bool:
+        """Whether a request was made whose answer was not taken."""
+        return self.session.pending
+
+    def answered(self) -> bool:
+        """Whether ``finish`` would not wait: what was begun is answered, or the session is at its end."""
+        if not self.in_flight:
+            return not self.alive
+        try:
+            return self._transport.arrived or self._transport.closed
+        except SessionStateError:
+            raise
+        except OpenEnvGymError as error:
+            # finish() then tells of it.
+            self.abandon(reason_of(error))
+            return True
+
+    @property
+    def ready(self) -> bool:
+        """Whether there may be an answer that no poll of ``fileno()`` would tell of; ``answered`` looks."""
+        return self._transport.ready or self._transport.closed
+
+    def fileno(self) -> int:
+        """The descriptor to poll for an answer; -1 where there is none (any more)."""
+        return self._transport.fileno()
+
+    def _alone(self, work: Callable[..., _T], *arguments: Any, begun: bool = False, **keywords: Any) -> _T:
+        """Do the work of one call while there is no other; ``begun``: it goes on with what was begun."""
         call = (threading.get_ident(), object())
         holder = self._calls.setdefault("call", call)
         if holder is not call:
             self._refuse(holder[0])
+        parked = not begun and self.session.pending
         try:
-            return self._exchange(self.session.request(kind, **fields), timeout_s)
+            # Where a request was begun, the session refuses another, and goes on.
+            return work(*arguments, **keywords)
         except BaseException as error:
             # Whatever leaves an answer on its way, or a result untold (a KeyboardInterrupt at any point), ends the
             # session: no later request may meet that answer.
-            if self.session.pending or not self.alive or not isinstance(error, OpenEnvGymError):
+            lost = self.session.pending or not self.alive or not isinstance(error, OpenEnvGymError)
+            if lost and not parked:
                 self.abandon(reason_of(error))
             raise
         finally:
             self._calls.pop("call", None)
 
-    def _exchange(self, frame: bytes, timeout_s: float | None) -> messages.Reply:
+    def _ask(self, frame: Callable[[], bytes], timeout_s: float | None, *, text: bool) -> messages.Reply:
+        self._say(frame, text=text)
+        return self._hear(timeout_s)
+
+    def _say(self, build: Callable[[], bytes], *, text: bool) -> None:
+        frame = build()
         if not self.session.extended and self._transport.pending:
             # Without ids an answer too many would be taken for the next request's, and every later one likewise.
-            early = self._transport.receive(timeout_s or None)
-            return self.session.receive(early.payload, text=early.text, unasked=True)
+            early = self._transport.receive(self.settings.step_timeout_s or None)
+            self.session.receive(early.payload, text=early.text, unasked=True)
         try:
-            self._transport.send(frame)
+            self._transport.send(frame, text=text)
         except MessageTooLargeError:
             if not self._transport.closed:
                 self.session.withdraw()
             raise
+
+    def _hear(self, timeout_s: float | None) -> messages.Reply:
         answer = self._transport.receive(timeout_s or None)
         return self.session.receive(answer.payload, text=answer.text)
 
@@ -181,6 +260,26 @@ class Shell:
         self.session.lose(reason)
         self._transport.close()
 
+    def drop(self, reason: str) -> None:
+        """Give the session up and wait for nothing, not even for the end of the connection; the next call says why."""
+        self.session.lose(reason)
+        self._transport.drop(reason)
+
+    def begin_close(self) -> None:
+        """Say goodbye and do not wait; where an answer is on its way, leave at once."""
+        if self.in_flight:
+            self.drop(_CLOSED)
+        elif not self._transport.closed:
+            with contextlib.suppress(ConnectionError, TimeoutError, RuntimeError):
+                self._transport.send(self.session.request(messages.Close))
+
+    def finish_close(self, timeout_s: float) -> None:
+        """Close, after waiting so long for the server, which closes once the environments' places are free."""
+        if not self._transport.closed and timeout_s > 0:
+            with contextlib.suppress(ConnectionError, TimeoutError, RuntimeError):
+                self._transport.receive(timeout_s)
+        self.drop(_CLOSED)
+
     def close(self) -> None:
         """Say goodbye where that is still possible, and close the socket. May be called again."""
         if not self._transport.closed:
@@ -189,7 +288,7 @@ class Shell:
                 # The server closes in its turn when the environment is closed and its place free for the next session.
                 if self.settings.close_timeout_s:
                     self._transport.receive(self.settings.close_timeout_s)
-        self.session.lose("the connection was closed")
+        self.session.lose(_CLOSED)
         # Even where it is over already: a close that was interrupted may have left the socket.
         self._transport.close()
 
@@ -199,7 +298,10 @@ class _NotOpened:
 
     subprotocol: str | None = None
     closed = True
-    pending = False
+    pending = arrived = ready = False
+
+    def fileno(self) -> int:
+        return -1
 
     def send(self, payload: bytes, *, text: bool = True) -> None:  # noqa: ARG002 - as the interface wants
         raise _not_opened()

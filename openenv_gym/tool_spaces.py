@@ -13,7 +13,7 @@ from typing import Any
 from gymnasium.spaces import Dict, Space
 
 from openenv_gym.errors import ProtocolError, ValueMappingError
-from openenv_gym.messages import JSON, decode_json, encode_json
+from openenv_gym.json_text import JSON, decode_json, encode_json
 from openenv_gym.spaces import UnicodeText, codec_for
 
 __all__ = ["call_space", "encode_call", "is_tool_call", "observation_text"]

@@ -16,12 +16,23 @@ from openenv_gym.errors import OpenEnvGymWarning
 from openenv_gym.info import decode_info
 from openenv_gym.messages import Outcome
 
-__all__ = ["NOTES_KEY", "metadata_of", "read_flags", "read_info", "read_notes", "read_reward", "warn_caller"]
+__all__ = [
+    "EXACT_INFO_KEY",
+    "NOTES_KEY",
+    "metadata_of",
+    "read_flags",
+    "read_info",
+    "read_notes",
+    "read_reward",
+    "warn_caller",
+]
 
 NOTES_KEY = "x-warnings"
 """Where a server of ours puts what its client's user should hear once: a list of strings."""
 
-_EXACT_INFO_KEY = "x-gymnasium-info"
+EXACT_INFO_KEY = "x-gymnasium-info"
+"""Where a server of ours puts the exact form of an info whose plain form loses something."""
+
 _NO_METADATA: Mapping[str, Any] = {}
 _NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
@@ -62,7 +73,7 @@ def read_info(outcome: Outcome) -> dict[str, Any]:
     if not flagged or not isinstance(info, dict):
         return rest
     del rest["info"]
-    return decode_info(info, rest.pop(_EXACT_INFO_KEY, None)) | rest
+    return decode_info(info, rest.pop(EXACT_INFO_KEY, None)) | rest
 
 
 def read_notes(outcome: Outcome) -> list[str]:

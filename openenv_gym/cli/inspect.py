@@ -9,7 +9,7 @@ import typer
 
 from openenv_gym.errors import OpenEnvGymError, SettingsError, UnreachableError
 from openenv_gym.interface import Interface, SpaceOverrides, fetch_documents
-from openenv_gym.messages import JSON
+from openenv_gym.json_text import JSON
 from openenv_gym.transports.base import ConnectionSettings
 from openenv_gym.transports.http import fetch_json
 

@@ -14,12 +14,12 @@ import json
 import os
 import secrets
 import subprocess
-import sys
 import threading
 from collections.abc import Mapping
 from typing import Any
 
 from openenv_gym.errors import ProviderError
+from openenv_gym.providers._boot import boot_command, import_path, loading
 from openenv_gym.providers._ready import wait_until_ready
 from openenv_gym.providers.base import Lease, Provider
 from openenv_gym.transports.base import ConnectionSettings
@@ -27,11 +27,6 @@ from openenv_gym.transports.base import ConnectionSettings
 __all__ = ["ProcessProvider", "lease_embedded"]
 
 _SERVER_MODULE = "openenv_gym_server.guard"
-# The child first takes over sys.path, so that it can import what its parent can, this package included.
-_BOOT = (
-    "import json, sys; config = json.loads(sys.stdin.readline()); sys.path[:] = config['sys_path']; "
-    "import importlib; importlib.import_module(config['module']).main(config)"
-)
 _STOP_TIMEOUT_S = 5.0
 
 
@@ -79,15 +74,17 @@ class ProcessProvider(Provider):
         self._token = secrets.token_urlsafe(32) if self.private else None
         config = {
             "module": _SERVER_MODULE,
-            "sys_path": _import_path(),
+            "sys_path": import_path(),
             "target": self.target,
             "parent": os.getpid(),
             # Over standard input, and not among the arguments, which any user can read.
             "token": self._token,
         }
+        variables = loading(self.target)
         self._owner = os.getpid()
         self._process = subprocess.Popen(  # noqa: S603  (our own interpreter and our own program)
-            [sys.executable, "-c", _BOOT],
+            boot_command(),
+            env=variables,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             text=True,
@@ -170,11 +167,6 @@ class ProcessProvider(Provider):
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()
-
-
-def _import_path() -> list[str]:
-    """``sys.path`` as it means the same directories in a child."""
-    return [entry or os.getcwd() for entry in sys.path]  # noqa: PTH109
 
 
 def _read_line(process: subprocess.Popen[str], timeout_s: float) -> str | None:

@@ -1,10 +1,12 @@
 """Spaces and their values, to JSON and to bytes and back; JSON Schema to Spaces and back.
 
 Not for talking to a peer: nothing here does I/O. ``text.py`` has the Space of Unicode text; ``serialize.py`` writes a
-Space as JSON, ``deserialize.py`` reads it; ``values.py`` takes its samples to JSON, ``buffers.py`` to bytes;
-``schema.py`` describes a Space as JSON Schema, and ``mapping.py`` finds one for a schema that comes without.
+Space as JSON, ``deserialize.py`` reads it; ``values.py`` takes its samples to JSON, ``buffers.py`` to bytes,
+``batch_buffers.py`` several of them at once; ``schema.py`` describes a Space as JSON Schema, and ``mapping.py`` finds
+one for a schema that comes without.
 """
 
+from openenv_gym.spaces.batch_buffers import BatchCodec
 from openenv_gym.spaces.buffers import BufferCodec, pack, unpack
 from openenv_gym.spaces.deserialize import space_from_json
 from openenv_gym.spaces.mapping import SchemaMapping, mapping_from_schema
@@ -15,6 +17,7 @@ from openenv_gym.spaces.values import ValueCodec, codec_for
 
 __all__ = [
     "DEFAULT_MAX_LENGTH",
+    "BatchCodec",
     "BufferCodec",
     "SchemaMapping",
     "UnicodeText",

@@ -20,7 +20,7 @@ from gymnasium.spaces import Space
 from msgspec import ValidationError, convert
 from typing_extensions import override
 
-from openenv_gym.messages import JSON
+from openenv_gym.json_text import JSON
 from openenv_gym.spaces.atoms import SPELLED, spell_float, spoken_float
 from openenv_gym.spaces.codec import Fault, ValueCodec, describe
 
@@ -93,6 +93,12 @@ class ArrayCodec(ValueCodec):
         if type(sample) is not np.ndarray or sample.dtype is not self._dtype or sample.shape != self._shape:
             sample = self._cast(self._as_array(sample))
         return sample.tolist()  # type: ignore[no-any-return]  # NumPy says Any
+
+    @override
+    def exact(self, sample: Any) -> np.ndarray:
+        if type(sample) is np.ndarray and sample.dtype == self._dtype and sample.shape == self._shape:
+            return sample
+        return self._cast(self._as_array(sample))
 
     def _as_array(self, sample: Any) -> np.ndarray:
         try:

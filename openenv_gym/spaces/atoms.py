@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 
-from openenv_gym.messages import JSON
+from openenv_gym.json_text import JSON
 
 __all__ = ["SPELLED", "integer_of", "list_of", "spell_float", "spoken_float", "text_of"]
 

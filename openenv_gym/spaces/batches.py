@@ -1,7 +1,7 @@
 """Several samples of one Space as one batch, and apart again, laid out as ``gymnasium.vector.utils`` lays them out.
 
 For stacked ``Sequence`` and for ``Graph``, whose samples are batches of any length, zero included (where Gymnasium's
-own ``concatenate`` cannot go). Not for vector environments.
+own ``concatenate`` cannot go), and for vector environments. Not for some rows of a batch (``vector_batches.py``).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
 
-__all__ = ["stack", "unstack"]
+__all__ = ["batch_length", "stack", "unstack"]
 
 
 def stack(space: Space[Any], items: PySequence[Any]) -> Any:
@@ -29,21 +29,30 @@ def stack(space: Space[Any], items: PySequence[Any]) -> Any:
     return tuple(items)
 
 
-def unstack(space: Space[Any], batch: Any) -> list[Any]:
+def unstack(space: Space[Any], batch: Any, count: int | None = None) -> list[Any]:
     """The samples of a batch.
+
+    Args:
+        space: the Space of one sample.
+        batch: as ``stack`` gives it.
+        count: how many they are, where that is known: a batch of empty Dicts or Tuples does not tell.
 
     Raises:
         TypeError, ValueError, KeyError, IndexError: it is no batch of this Space.
     """
-    return _rows(space, batch, _count(space, batch) or 0)
+    return _rows(space, batch, (batch_length(space, batch) or 0) if count is None else count)
 
 
-def _count(space: Space[Any], batch: Any) -> int | None:
-    """How many samples a batch has; None where no part of the Space holds anything, so that no batch can tell."""
+def batch_length(space: Space[Any], batch: Any) -> int | None:
+    """How many samples a batch has; None where no part of the Space holds anything, so that no batch can tell.
+
+    Raises:
+        TypeError, KeyError, IndexError: it is no batch of this Space.
+    """
     if isinstance(space, Tuple):
-        counts = (_count(part, batch[index]) for index, part in enumerate(space.spaces))
+        counts = (batch_length(part, batch[index]) for index, part in enumerate(space.spaces))
     elif isinstance(space, Dict):
-        counts = (_count(part, batch[key]) for key, part in space.spaces.items())
+        counts = (batch_length(part, batch[key]) for key, part in space.spaces.items())
     else:
         return len(batch)
     return next((count for count in counts if count is not None), None)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 from gymnasium.spaces import Box
 
-from openenv_gym.messages import JSONObject
+from openenv_gym.json_text import JSONObject
 from openenv_gym.spaces.deserialize import bounded_box
 from openenv_gym.spaces.resolve import Place
 

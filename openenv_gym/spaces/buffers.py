@@ -1,6 +1,7 @@
 """Sample ⇄ bytes, laid out by the Space that both sides know: no tags, no schema, no objects.
 
-For binary messages. Not for JSON (``values.py``), nor for framing: what surrounds a value is the message's business.
+For binary messages. Not for JSON (``values.py``), nor for several samples at once (``batch_buffers.py``), nor for
+framing: what surrounds a value is the message's business (``openenv_gym.frames``).
 
 The layout, everything little-endian, nothing aligned, NaN payloads and the sign of zero kept:
 
@@ -43,12 +44,14 @@ from gymnasium.spaces import (
 )
 
 from openenv_gym.errors import ValueMappingError
+from openenv_gym.frames import Part
 from openenv_gym.spaces.batches import stack
 from openenv_gym.spaces.codec import Fault
+from openenv_gym.spaces.quick_buffers import QuickBuffer, require_booleans, wire_dtype
 from openenv_gym.spaces.text import is_scalar_text
 from openenv_gym.spaces.values import LINK, codec_for, unstacked
 
-__all__ = ["BufferCodec", "pack", "unpack"]
+__all__ = ["BufferCodec", "Reader", "least_bytes", "pack", "unpack", "write_sample"]
 
 _COUNT = struct.Struct("<I")
 _LINK = LINK.space
@@ -72,11 +75,12 @@ class BufferCodec:
         np.int64(2)
     """
 
-    __slots__ = ("space",)
+    __slots__ = ("_quick", "space")
 
     def __init__(self, space: Space[Any]) -> None:
         codec_for(space)  # refuses every Space that is not carried, with its path
         self.space = space
+        self._quick = QuickBuffer(space) if isinstance(space, Box | MultiBinary | MultiDiscrete | Discrete) else None
 
     def pack(self, sample: Any) -> bytes:
         """The bytes of a sample, which must have the Space's dtypes and shapes; bounds are not checked.
@@ -84,9 +88,15 @@ class BufferCodec:
         Raises:
             ValueMappingError: the sample has another structure, shape or dtype.
         """
-        parts: list[bytes] = []
-        _write(self.space, sample, "$", parts.append)
-        return b"".join(parts)
+        return b"".join(self.pack_parts(sample))  # type: ignore[arg-type]  # an array gives its bytes
+
+    def pack_parts(self, sample: Any) -> list[Part]:
+        """``pack`` in pieces, for a frame around them; an array that is as it must be is not copied."""
+        if self._quick is not None and (part := self._quick.pack(sample)) is not None:
+            return [part]
+        parts: list[Part] = []
+        write_sample(self.space, sample, "$", parts.append)
+        return parts
 
     def unpack(self, buffer: bytes | bytearray | memoryview) -> Any:
         """The sample of all of its bytes; arrays are its own, writable, in the Space's dtype and byte order.
@@ -94,7 +104,9 @@ class BufferCodec:
         Raises:
             ValueMappingError: bytes are missing or left over, or are none of this Space.
         """
-        reader = _Reader(buffer)
+        if self._quick is not None and len(buffer) == self._quick.size:
+            return self._quick.unpack(buffer)
+        reader = Reader(buffer)
         sample = reader.read(self.space, "$")
         reader.finish()
         return sample
@@ -138,7 +150,8 @@ def unpack(space: Space[Any], buffer: bytes | bytearray | memoryview) -> Any:
     return BufferCodec(space).unpack(buffer)
 
 
-def _write(space: Space[Any], sample: Any, path: str, out: Callable[[bytes], None]) -> None:
+def write_sample(space: Space[Any], sample: Any, path: str, out: Callable[[Part], None]) -> None:
+    """Give the bytes of a sample to ``out``, piece by piece; see ``BufferCodec.pack``."""
     if isinstance(space, Box | MultiBinary | MultiDiscrete | Discrete):
         out(_raw(space, sample, path))
     elif isinstance(space, Text):
@@ -151,7 +164,7 @@ def _write(space: Space[Any], sample: Any, path: str, out: Callable[[bytes], Non
             isinstance(sample, dict) and sample.keys() == space.spaces.keys(), f"the keys {list(space.spaces)}", path
         )
         for key, part in space.spaces.items():
-            _write(part, sample[key], f"{path}.{key}", out)
+            write_sample(part, sample[key], f"{path}.{key}", out)
     elif isinstance(space, Tuple):
         _require(
             isinstance(sample, tuple | list) and len(sample) == len(space.spaces),
@@ -159,22 +172,24 @@ def _write(space: Space[Any], sample: Any, path: str, out: Callable[[bytes], Non
             path,
         )
         for index, part in enumerate(space.spaces):
-            _write(part, sample[index], f"{path}[{index}]", out)
+            write_sample(part, sample[index], f"{path}[{index}]", out)
     else:
         _write_counted(space, sample, path, out)
 
 
-def _write_counted(space: Space[Any], sample: Any, path: str, out: Callable[[bytes], None]) -> None:
+def _write_counted(space: Space[Any], sample: Any, path: str, out: Callable[[Part], None]) -> None:
     if isinstance(space, OneOf):
         _require(isinstance(sample, tuple | list) and len(sample) == 2, "a pair of index and value", path)
         index = sample[0]
         _require(
-            isinstance(index, int | np.integer) and bool(0 <= index < len(space.spaces)),
+            isinstance(index, int | np.integer)
+            and not isinstance(index, bool)
+            and bool(0 <= index < len(space.spaces)),
             "the index of a Space",
             f"{path}[0]",
         )
         out(_COUNT.pack(index))
-        _write(space.spaces[index], sample[1], f"{path}[1]", out)
+        write_sample(space.spaces[index], sample[1], f"{path}[1]", out)
     elif isinstance(space, Sequence):
         _require(space.stack or isinstance(sample, tuple | list), "a tuple", path)
         _write_items(
@@ -190,19 +205,28 @@ def _require(condition: bool, expected: str, path: str) -> None:
         raise ValueMappingError(f"expected {expected} at {path}", path=path)
 
 
-def _raw(space: Box | MultiBinary | MultiDiscrete | Discrete, sample: Any, path: str) -> bytes:
+def _raw(space: Box | MultiBinary | MultiDiscrete | Discrete, sample: Any, path: str) -> np.ndarray:
     plain = isinstance(sample, int) or (isinstance(sample, float) and space.dtype.kind == "f")
     array = _as_array(sample, space.dtype if plain else None, path)
-    _require(array.shape == space.shape, f"the shape {space.shape}, not {array.shape},", path)
     # Only the byte order may differ: a cast could lose bits, and this is the exact way.
-    same = array.dtype.newbyteorder("=") == space.dtype.newbyteorder("=")
-    _require(same, f"the dtype {space.dtype}, not {array.dtype},", path)
-    return array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
+    wire = wire_dtype(space.dtype)
+    if array.shape != space.shape or (array.dtype != wire and array.dtype.newbyteorder("<") != wire):
+        shape_fits = array.shape == space.shape
+        expected = (
+            f"the dtype {space.dtype}, not {array.dtype},"
+            if shape_fits
+            else f"the shape {space.shape}, not {array.shape},"
+        )
+        raise ValueMappingError(f"expected {expected} at {path}", path=path)
+    return np.ascontiguousarray(array, wire)
 
 
 def _as_array(sample: Any, dtype: np.dtype[Any] | None, path: str) -> np.ndarray:
     try:
-        return np.asarray(sample, dtype)
+        if dtype is None:
+            return np.asarray(sample)
+        with np.errstate(over="ignore"):
+            return np.asarray(sample, dtype)
     except (TypeError, ValueError, OverflowError) as error:
         raise ValueMappingError(f"expected an array at {path}: {error}", path=path) from error
 
@@ -222,27 +246,27 @@ def _items(space: Space[Any], batch: Any, path: str) -> list[Any]:
         raise fault.error(path) from None
 
 
-def _write_items(space: Space[Any], items: Iterable[Any], path: str, out: Callable[[bytes], None]) -> None:
+def _write_items(space: Space[Any], items: Iterable[Any], path: str, out: Callable[[Part], None]) -> None:
     listed = list(items)
-    padding = b"" if _least(space) else b"\0"
+    padding = b"" if least_bytes(space) else b"\0"
     out(_COUNT.pack(len(listed)))
     for index, item in enumerate(listed):
         out(padding)
-        _write(space, item, f"{path}[{index}]", out)
+        write_sample(space, item, f"{path}[{index}]", out)
 
 
-def _least(space: Space[Any]) -> int:
+def least_bytes(space: Space[Any]) -> int:
     """The fewest bytes a sample of the Space takes."""
     if isinstance(space, Box | MultiBinary | MultiDiscrete | Discrete):
         return math.prod(space.shape or ()) * space.dtype.itemsize
     if isinstance(space, Dict):
-        return sum(map(_least, space.spaces.values()))
+        return sum(map(least_bytes, space.spaces.values()))
     if isinstance(space, Tuple):
-        return sum(map(_least, space.spaces))
+        return sum(map(least_bytes, space.spaces))
     return _COUNT.size
 
 
-def _write_graph(space: Graph, sample: Any, path: str, out: Callable[[bytes], None]) -> None:
+def _write_graph(space: Graph, sample: Any, path: str, out: Callable[[Part], None]) -> None:
     _require(isinstance(sample, tuple) and len(sample) == 3, "a GraphInstance", path)
     nodes, edges, links = sample
     _require(edges is None or space.edge_space is not None, "no edges, since the Space has none,", f"{path}.edges")
@@ -259,7 +283,7 @@ def _write_graph(space: Graph, sample: Any, path: str, out: Callable[[bytes], No
             _write_items(part, _items(part, batch, f"{path}.{key}"), f"{path}.{key}", out)
 
 
-class _Reader:
+class Reader:
     """A buffer and the place in it."""
 
     def __init__(self, buffer: bytes | bytearray | memoryview) -> None:
@@ -267,11 +291,13 @@ class _Reader:
         self._place = 0
 
     def finish(self) -> None:
+        """Raise ``ValueMappingError`` where bytes are left."""
         left = len(self._view) - self._place
         if left:
             raise ValueMappingError(f"expected the sample to end after {self._place} bytes, got {left} more", path="$")
 
-    def _take(self, size: int, path: str) -> memoryview:
+    def take(self, size: int, path: str) -> memoryview:
+        """The next bytes, or ``ValueMappingError`` where there are not so many."""
         left = len(self._view) - self._place
         if size > left:
             raise ValueMappingError(f"expected {size} bytes more at {path}, got {left}", path=path)
@@ -279,7 +305,7 @@ class _Reader:
         return self._view[self._place - size : self._place]
 
     def _count(self, path: str) -> int:
-        return int(_COUNT.unpack(self._take(_COUNT.size, path))[0])
+        return int(_COUNT.unpack(self.take(_COUNT.size, path))[0])
 
     def read(self, space: Space[Any], path: str) -> Any:
         """The next sample of the Space."""
@@ -305,36 +331,34 @@ class _Reader:
         return self._graph(space, path)
 
     def _array(self, space: Box | MultiBinary | MultiDiscrete | Discrete, path: str) -> Any:
-        raw = self._take(_least(space), path)
-        array = np.empty(space.shape or (), space.dtype.newbyteorder("<"))
-        if array.size:
-            array.reshape(-1).view(np.uint8)[:] = raw
-        if array.dtype.kind == "b":
-            _require(bool((array.view(np.uint8) <= 1).all()), "booleans of 0 or 1", path)
+        raw = self.take(least_bytes(space), path)
+        if space.dtype.kind == "b":
+            require_booleans(raw, path)
+        array: np.ndarray[Any, Any] = np.ndarray(space.shape or (), wire_dtype(space.dtype), bytearray(raw))
         if isinstance(space, Discrete):
             return space.dtype.type(array[()])
         return array.astype(space.dtype, copy=False)
 
     def _string(self, path: str) -> str:
         try:
-            return str(self._take(self._count(path), path), "utf-8")
+            return str(self.take(self._count(path), path), "utf-8")
         except UnicodeDecodeError as error:
             raise ValueMappingError(f"expected UTF-8 at {path}: {error}", path=path) from error
 
     def _items(self, space: Space[Any], path: str) -> list[Any]:
         count = self._count(path)
-        least = _least(space)
+        least = least_bytes(space)
         left = len(self._view) - self._place
         _require(count * max(least, 1) <= left, f"at least {count * max(least, 1)} bytes, not {left},", path)
         items: list[Any] = []
         for index in range(count):
             if not least:
-                _require(self._take(1, path)[0] == 0, "a zero byte before each element", f"{path}[{index}]")
+                _require(self.take(1, path)[0] == 0, "a zero byte before each element", f"{path}[{index}]")
             items.append(self.read(space, f"{path}[{index}]"))
         return items
 
     def _graph(self, space: Graph, path: str) -> GraphInstance:
-        flags = self._take(1, path)[0]
+        flags = self.take(1, path)[0]
         _require(flags <= _EDGES + _LINKS, f"the flags of a graph, not {flags},", path)
         _require(
             not flags & _EDGES or space.edge_space is not None, "no edges, since the Space has none,", f"{path}.edges"

@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium.spaces import Space
 
 from openenv_gym.errors import ValueMappingError
-from openenv_gym.messages import JSON
+from openenv_gym.json_text import JSON
 
 __all__ = ["Fault", "ValueCodec", "describe", "each", "every", "length", "under"]
 
@@ -120,6 +120,36 @@ class ValueCodec(ABC):
             raise fault.error(path) from None
         return sample
 
+    def cast(self, sample: Any, path: str = "$") -> Any:
+        """The sample with the Space's dtypes and shapes: what ``decode`` would make of what ``encode`` gives.
+
+        Args:
+            sample: a value of the Space, as ``encode`` takes it.
+            path: the place of the value in its message, for the error.
+
+        Raises:
+            ValueMappingError: as ``encode``.
+        """
+        try:
+            return self.exact(sample)
+        except Fault as fault:
+            raise fault.error(path) from None
+
+    def require_member(self, sample: Any, path: str = "$") -> None:
+        """Make sure that a sample, which has the Space's dtypes and shapes, lies in the Space.
+
+        Args:
+            sample: what ``decode`` or ``cast`` gives.
+            path: the place of the value in its message, for the error.
+
+        Raises:
+            ValueMappingError: it does not; as ``decode_member``.
+        """
+        try:
+            self.check(sample)
+        except Fault as fault:
+            raise fault.error(path) from None
+
     def dtype_note(self, sample: Any) -> str | None:
         """What to tell the author of an environment whose sample is cast to the Space's dtype; None where it is not."""
         return self.note(sample, "$")
@@ -127,6 +157,10 @@ class ValueCodec(ABC):
     @abstractmethod
     def write(self, sample: Any) -> JSON:
         """``encode`` for the codec around this one: no path, raises ``Fault``."""
+
+    def exact(self, sample: Any) -> Any:
+        """``cast`` for the codec around this one: no path, raises ``Fault``."""
+        return self.read(self.write(sample))
 
     @abstractmethod
     def read(self, value: JSON) -> Any:

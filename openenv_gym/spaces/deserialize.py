@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, Graph, MultiBinary, MultiDiscrete, OneOf, Sequence, Space, Text, Tuple
 
 from openenv_gym.errors import SpaceMappingError
-from openenv_gym.messages import JSON, JSONObject
+from openenv_gym.json_text import JSON, JSONObject
 from openenv_gym.spaces.arrays import ArrayCodec, array_codec
 from openenv_gym.spaces.atoms import integer_of, list_of, text_of
 from openenv_gym.spaces.codec import Fault, describe

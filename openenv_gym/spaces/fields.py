@@ -15,7 +15,7 @@ from gymnasium.spaces import Dict, Discrete, OneOf
 from typing_extensions import override
 
 from openenv_gym.errors import ProtocolError, ValueMappingError
-from openenv_gym.messages import JSON, decode_json, encode_json
+from openenv_gym.json_text import JSON, decode_json, encode_json
 from openenv_gym.spaces.codec import Fault, ValueCodec, describe, under
 from openenv_gym.spaces.text import UnicodeText
 from openenv_gym.spaces.values import DictCodec, OneOfCodec, codec_for

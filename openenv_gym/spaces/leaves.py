@@ -12,7 +12,7 @@ import numpy as np
 from gymnasium.spaces import Discrete, Text
 from typing_extensions import override
 
-from openenv_gym.messages import JSON
+from openenv_gym.json_text import JSON
 from openenv_gym.spaces.arrays import is_whole, limits_of
 from openenv_gym.spaces.codec import Fault, ValueCodec, describe
 from openenv_gym.spaces.text import UnicodeText, is_scalar_text

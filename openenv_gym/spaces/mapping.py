@@ -35,7 +35,7 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from gymnasium.spaces import Box, Discrete, Sequence, Space, Tuple
 
-from openenv_gym.messages import JSON, JSONObject
+from openenv_gym.json_text import JSON, JSONObject
 from openenv_gym.spaces.bounds import length_of, number_box
 from openenv_gym.spaces.codec import ValueCodec
 from openenv_gym.spaces.deserialize import bounded_box, bytes_of_box, space_from_json

@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import unquote
 
 from openenv_gym.errors import SpaceMappingError
-from openenv_gym.messages import JSON, JSONObject
+from openenv_gym.json_text import JSON, JSONObject
 from openenv_gym.spaces.limits import BYTES_PER_SPACE, MAX_DEPTH, Budget
 
 __all__ = ["Place", "alternatives", "resolve"]

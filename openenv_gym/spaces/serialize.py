@@ -20,7 +20,7 @@ import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, Graph, MultiBinary, MultiDiscrete, OneOf, Sequence, Space, Text, Tuple
 
 from openenv_gym.errors import SpaceMappingError
-from openenv_gym.messages import JSON, JSONObject
+from openenv_gym.json_text import JSON, JSONObject
 from openenv_gym.spaces.atoms import spell_float
 from openenv_gym.spaces.text import UnicodeText, is_scalar_text
 from openenv_gym.spaces.values import codec_for

@@ -31,7 +31,7 @@ from gymnasium.spaces import (
 from typing_extensions import override
 
 from openenv_gym.errors import SpaceMappingError
-from openenv_gym.messages import JSON
+from openenv_gym.json_text import JSON
 from openenv_gym.spaces.arrays import array_codec
 from openenv_gym.spaces.batches import stack, unstack
 from openenv_gym.spaces.codec import Fault, ValueCodec, describe, each, every, length, under
@@ -161,6 +161,12 @@ class DictCodec(ValueCodec):
         return decoded
 
     @override
+    def exact(self, sample: Any) -> dict[str, Any]:
+        if not isinstance(sample, Mapping) or sample.keys() != dict(self._parts).keys():
+            self.write(sample)  # explains
+        return {key: under(f".{key}", part.exact, sample[key]) for key, part in self._parts}
+
+    @override
     def check(self, sample: dict[str, Any]) -> None:
         for key, part in self._parts:
             try:
@@ -193,6 +199,12 @@ class TupleCodec(ValueCodec):
         if type(value) is not list or len(value) != len(self._parts):
             raise Fault(f"a list of {len(self._parts)}", describe(value))
         return tuple(each([part.read for part in self._parts], value))
+
+    @override
+    def exact(self, sample: Any) -> tuple[Any, ...]:
+        if not isinstance(sample, tuple | list | np.ndarray) or len(sample) != len(self._parts):
+            raise Fault(f"a tuple of {len(self._parts)}", length(sample))
+        return tuple(each([part.exact for part in self._parts], sample))
 
     @override
     def check(self, sample: tuple[Any, ...]) -> None:

@@ -111,7 +111,7 @@ class SocketCalls:
     async def _drive(self, waits: Waits) -> None:
         """Wait, in this task, as a call needs it."""
         for left in waits:
-            if self._connection.ready:
+            if self._connection.unread:
                 continue
             if self._connection.writing:
                 await self._writable(left)
@@ -247,7 +247,7 @@ class _Watch:
             return
         try:
             for _ in self._waits:
-                if not self._connection.ready:
+                if not self._connection.unread:
                     break
             else:
                 waiter.set_result(True)

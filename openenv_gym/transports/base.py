@@ -19,7 +19,10 @@ __all__ = ["ConnectionSettings", "Frame", "Transport", "http_url", "redacted", "
 
 
 class Frame(NamedTuple):
-    """One whole message: its bytes, and whether they travelled as text (UTF-8) or as binary."""
+    """One whole message: its bytes, and whether they travelled as text (UTF-8) or as binary.
+
+    Of a long binary message the bytes may be a ``memoryview``, of memory that is nobody else's.
+    """
 
     payload: bytes
     text: bool
@@ -50,6 +53,20 @@ class Transport(Protocol):
         Raises:
             SessionStateError: another call is in flight.
         """
+        ...
+
+    @property
+    def arrived(self) -> bool:
+        """Whether ``receive()`` would give a whole message at once. Reads, never blocks; else as ``pending``."""
+        ...
+
+    @property
+    def ready(self) -> bool:
+        """Whether there may be something to read that no poll of ``fileno()`` would tell of. Does not read."""
+        ...
+
+    def fileno(self) -> int:
+        """The descriptor to poll for what comes; -1 where there is none (any more)."""
         ...
 
     def send(self, payload: bytes, *, text: bool = True) -> None:

@@ -34,9 +34,9 @@ def connect(
         UnreachableError: no WebSocket there within ``connect_timeout_s``; the message says what to check.
         SettingsError: an address, a certificate's file or a proxy that cannot be used.
     """
-    sock, protocol = open_websocket(websocket_url(base_url, path), settings, subprotocols)
+    sock, protocol, early = open_websocket(websocket_url(base_url, path), settings, subprotocols)
     try:
-        transport = BlockingTransport(sock, protocol, settings)
+        transport = BlockingTransport(sock, protocol, settings, early)
         if not transport.closed:
             keeper.add(transport)
     except BaseException:
@@ -69,12 +69,22 @@ class BlockingTransport(Connection):
     @property
     def pending(self) -> bool:
         """Whether a message has arrived that no ``receive()`` has taken; see ``Transport.pending``."""
-        return self._in_turn("pending", self.look)
+        return self._in_turn("pending", self.look_for_any)
+
+    @property
+    def arrived(self) -> bool:
+        """Whether ``receive()`` would give a whole message at once; see ``Transport.arrived``."""
+        return self._in_turn("arrived", self.look)
+
+    @property
+    def ready(self) -> bool:
+        """Whether there may be something to read that no poll would tell of; see ``Transport.ready``."""
+        return bool(self._inbox) or self.unread
 
     def send(self, payload: bytes, *, text: bool = True) -> None:
         """Send one message; see ``Transport.send``."""
         self.check_size(payload)
-        self._in_turn("send", self._drive, self.sending(payload, text))
+        self._in_turn("send", self._send, payload, text)
 
     def receive(self, timeout_s: float | None) -> Frame:
         """Wait for the next message; see ``Transport.receive``."""
@@ -107,7 +117,7 @@ class BlockingTransport(Connection):
                 self.fail(turn, name)
                 raise
             finally:
-                self.leave(turn)
+                self._turns.give_back(turn)
         except BaseException:
             # Once more, for an interrupt may have come between the work and this, or in the middle of the clean-up.
             self.leave(turn)
@@ -115,10 +125,14 @@ class BlockingTransport(Connection):
             raise
         raise self.refusal(name)
 
+    def _send(self, payload: bytes, text: bool) -> None:
+        if not self.begin_sending(payload, text):
+            self._drive(self.end_sending())
+
     def _receive(self, timeout_s: float | None) -> Frame:
         if not self._inbox:
             self._drive(self.receiving(timeout_s))
-        return self.message()
+        return self._inbox.popleft()
 
     def _close_both_ways(self) -> None:
         try:
@@ -128,5 +142,6 @@ class BlockingTransport(Connection):
 
     def _drive(self, waits: Waits) -> None:
         """Wait, in this thread, as a call needs it."""
+        wait = self._stream.wait
         for left in waits:
-            self.wait(left)
+            wait(left)

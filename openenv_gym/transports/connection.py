@@ -10,18 +10,17 @@ from __future__ import annotations
 
 import socket
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from websockets.client import ClientProtocol
-from websockets.frames import CloseCode, Opcode
-from websockets.frames import Frame as WebSocketFrame
+from websockets.frames import CloseCode
 from websockets.protocol import State
 
 from openenv_gym.errors import OpenEnvGymError
 from openenv_gym.transports.base import ConnectionSettings, Frame
 from openenv_gym.transports.endings import busy, foreign_failure, lost, peer_ended, timed_out, too_large
+from openenv_gym.transports.framing import Framing
 from openenv_gym.transports.keeper import keeper
 from openenv_gym.transports.stream import Stream
 from openenv_gym.transports.turns import Turn, Turns
@@ -33,7 +32,6 @@ Waits: TypeAlias = "Iterator[float | None]"
 
 # Looked up once: an attribute of an enum's class costs more than the comparison.
 _OPEN = State.OPEN
-_TEXT, _BINARY, _CONT = Opcode.TEXT, Opcode.BINARY, Opcode.CONT
 
 _READS_A_LOOK = 4  # for a message behind pings, or longer than the buffer
 _READS_A_VISIT = 16  # of the keeper: what is left waits for its next round or for the next call
@@ -50,28 +48,29 @@ class Connection:
         sock: the connected socket; the connection owns it.
         protocol: the protocol of this connection, its handshake done.
         settings: limits and timeouts.
+        early: what came in one piece with the handshake's answer, of which the protocol knows nothing.
 
     Attributes:
         subprotocol: what the server agreed to, None for nothing.
     """
 
-    def __init__(self, sock: socket.socket, protocol: ClientProtocol, settings: ConnectionSettings) -> None:
+    def __init__(
+        self, sock: socket.socket, protocol: ClientProtocol, settings: ConnectionSettings, early: bytes = b""
+    ) -> None:
         self.subprotocol: str | None = protocol.subprotocol
         self._stream = Stream(sock)
         self._output = self._stream.output
         self._protocol = protocol
         self._settings = settings
         self._limit = settings.max_message_bytes
-        self._inbox: deque[Frame] = deque()
-        self._partial: bytearray | None = None
-        self._partial_is_text = False
+        self._framing = Framing(protocol, self._limit)
+        self._inbox = self._framing.messages
         self._sent_size = 0
         self._failure: OpenEnvGymError | None = None  # how the connection ended, raised once; then _lost says why
         self._lost: str | None = None
         self._turns = Turns()
         self._called = False  # since the keeper was last here
-        # Frames may have come in one piece with the handshake's answer, pings among them.
-        self._take_events()
+        self._feed(early)
         self._write()
 
     @property
@@ -121,22 +120,26 @@ class Connection:
 
     def sending(self, payload: bytes, text: bool) -> Waits:
         """Send a message, reading meanwhile: a peer that is itself sending may not read before we do."""
+        if not self.begin_sending(payload, text):
+            yield from self.end_sending()
+
+    def begin_sending(self, payload: bytes, text: bool) -> bool:
+        """Send what of a message can be sent without waiting; whether that is all there is to do."""
         if not self.closed:
             self._sent_size = len(payload)
-            (self._protocol.send_text if text else self._protocol.send_binary)(payload)
-            self._output.extend(self._protocol.data_to_send())
+            self._output.extend(self._framing.encode(payload, text=text))
             self._write()
-            if self._output:
-                yield from self._writing_out()
-        if self.closed and not self._inbox:
-            raise self._end()
+        return not self._output and not self.closed
 
-    def _writing_out(self) -> Waits:
+    def end_sending(self) -> Waits:
+        """Send what ``begin_sending`` has left, or find out why it cannot be sent."""
         timeout_s = self._settings.send_timeout_s
         deadline = None if timeout_s is None else time.monotonic() + timeout_s
         while self._output and not self.closed:
             yield self._left(deadline, timeout_s)
             self._progress()
+        if self.closed and not self._inbox:
+            raise self._end()
 
     def receiving(self, timeout_s: float | None) -> Waits:
         """Have a message in the inbox."""
@@ -204,8 +207,8 @@ class Connection:
         self._lost = self._lost or reason
 
     @property
-    def ready(self) -> bool:
-        """Whether there are bytes to read that no poll of the socket would tell of."""
+    def unread(self) -> bool:
+        """Whether there may be bytes to read that no poll of the socket would tell of."""
         return self._stream.ready
 
     def wait(self, timeout_s: float | None) -> bool:
@@ -226,13 +229,17 @@ class Connection:
         return bool(self._output)
 
     def look(self) -> bool:
-        """Whether a message has come that no call has taken; without waiting."""
+        """Whether a whole message has come that no call has taken; without waiting."""
         for _ in range(_READS_A_LOOK):
             if self._inbox or self.closed or not self._stream.wait(0) or not self._read():
                 break
         if self._output:
             self._write()
-        return bool(self._inbox) or self._partial is not None
+        return bool(self._inbox)
+
+    def look_for_any(self) -> bool:
+        """The same for a message that may have come in part."""
+        return self.look() or self._framing.partial
 
     def _visit(self) -> None:
         if self.closed:
@@ -269,8 +276,9 @@ class Connection:
 
     def _read(self) -> bool:
         """Read once without blocking; False where there was nothing."""
+        target = self._framing.target
         try:
-            data = self._stream.read()
+            data = self._stream.read(target)
         except OSError as error:
             self._cut(error)
             return True
@@ -278,12 +286,10 @@ class Connection:
             return False
         if not data:
             self._cut(None)
-            return True
-        # The protocol copies at once, so it may be given the buffer itself.
-        self._protocol.receive_data(data)  # type: ignore[arg-type]
-        if self._protocol.parser_exc is not None:
-            self._raise_foreign()
-        self._take_events()
+        elif target is not None:
+            self._framing.filled(len(data))
+        else:
+            self._feed(data)
         return True
 
     def _write(self) -> None:
@@ -296,31 +302,18 @@ class Connection:
                 pass
             self._cut(error)
 
-    def _take_events(self) -> None:
-        """Sort what the protocol made of the bytes: messages to the inbox, its own answers (pongs) to the output."""
-        for event in self._protocol.events_received():
-            if isinstance(event, WebSocketFrame):
-                self._take_frame(event)
-        for data in self._protocol.data_to_send():
+    def _feed(self, data: bytes | memoryview) -> None:
+        """Sort what has come: messages to the inbox, the protocol's own answers (pongs) to the output."""
+        self._framing.feed(data)
+        if self._protocol.parser_exc is not None:
+            self._raise_foreign()
+        for reply in self._protocol.data_to_send():
             # Empty is the sign for half-closing TCP; this end closes it whole.
-            if data:
-                self._output.append(data)
+            if reply:
+                self._output.append(reply)
         if self._protocol.state is not _OPEN and not self.closed:
             self._write()
             self._over(None)
-
-    def _take_frame(self, frame: WebSocketFrame) -> None:
-        if frame.opcode is _TEXT or frame.opcode is _BINARY:
-            if frame.fin:
-                self._inbox.append(Frame(bytes(frame.data), frame.opcode is _TEXT))
-            else:
-                self._partial = bytearray(frame.data)
-                self._partial_is_text = frame.opcode is _TEXT
-        elif frame.opcode is _CONT and self._partial is not None:
-            self._partial += frame.data
-            if frame.fin:
-                self._inbox.append(Frame(bytes(self._partial), self._partial_is_text))
-                self._partial = None
 
     def _cut(self, error: OSError | None) -> None:
         """The connection ended, with or without a closing handshake."""
@@ -343,7 +336,7 @@ class Connection:
                 self._protocol,
                 error,
                 limit=self._limit,
-                unfinished=len(self._partial or b""),
+                unfinished=self._framing.unfinished,
                 sent=self._sent_size,
             )
             self._release()
@@ -376,7 +369,7 @@ class Connection:
 
     def _release(self) -> None:
         self._output.clear()
-        self._partial = None
+        self._framing.forget()
         keeper.remove(self)
         self._stream.close()
 

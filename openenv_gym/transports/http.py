@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from openenv_gym.errors import OpenEnvGymError, ProtocolError, UnreachableError
-from openenv_gym.messages import JSON, decode_json
+from openenv_gym.json_text import JSON, decode_json
 from openenv_gym.transports.base import ConnectionSettings, http_url, redacted
 from openenv_gym.transports.endings import too_large
 from openenv_gym.transports.failures import connection_failure, proxy_failure, status_failure, timeout_failure

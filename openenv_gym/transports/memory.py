@@ -193,6 +193,20 @@ class MemoryTransport:
         with self._call("pending"):
             return self._server.link.waiting
 
+    @property
+    def arrived(self) -> bool:
+        """The same: here messages come whole."""
+        return self.pending
+
+    @property
+    def ready(self) -> bool:
+        """Whether there is something to read; see ``Transport.ready``."""
+        return self._server.link.waiting or self.closed
+
+    def fileno(self) -> int:
+        """-1: there is no descriptor."""
+        return -1
+
     def send(self, payload: bytes, *, text: bool = True) -> None:
         """Send one message; see ``Transport.send``."""
         if len(payload) > self._limit:

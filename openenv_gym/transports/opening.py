@@ -42,8 +42,8 @@ _REDIRECTS = frozenset({300, 301, 302, 303, 307, 308})
 
 def open_websocket(
     url: str, settings: ConnectionSettings, subprotocols: Sequence[str]
-) -> tuple[socket.socket, ClientProtocol]:
-    """The connected socket (blocking, without a timeout) and the protocol, whose handshake is done.
+) -> tuple[socket.socket, ClientProtocol, bytes]:
+    """The connected socket (blocking, no timeout), the protocol, whose handshake is done, and what came after that.
 
     Raises:
         UnreachableError: no WebSocket at ``url`` within ``connect_timeout_s``; the message says what to check.
@@ -65,7 +65,7 @@ def open_websocket(
 
 def _open_once(
     url: str, settings: ConnectionSettings, headers: Mapping[str, str], subprotocols: Sequence[str], timeout_s: float
-) -> tuple[socket.socket, ClientProtocol]:
+) -> tuple[socket.socket, ClientProtocol, bytes]:
     secure = urlsplit(url).scheme == "wss"
     proxy = proxy_for(url, settings)
     tls_proxy = proxy is not None and proxy.startswith("https:")
@@ -102,7 +102,7 @@ def _open_once(
             opening.close_socket()
         raise
     keep_alive(opened.socket, settings)
-    return opened.socket, opened.protocol
+    return opened.socket, opened.protocol, opened.early
 
 
 @dataclasses.dataclass
@@ -135,6 +135,7 @@ class _Opening:
     def __init__(self, sock: socket.socket, protocol: ClientProtocol) -> None:
         self.socket = sock
         self.protocol = protocol
+        self.early = b""
         # With debug logging on, the protocol would write every header of the request into the log. What else it logs is
         # an exception in its parser, which comes out of the call and says more there.
         protocol.debug = False
@@ -158,7 +159,7 @@ class _Opening:
             self.socket.settimeout(left)
             data = self.socket.recv(65536)
             if data:
-                self.protocol.receive_data(data)
+                self._feed(data)
             else:
                 self.protocol.receive_eof()
         failure = self.protocol.handshake_exc
@@ -168,6 +169,14 @@ class _Opening:
                 raise _RedirectError(failure.response.status_code, location)
         if failure is not None:
             raise _foreign(failure) or failure
+
+    def _feed(self, data: bytes) -> None:
+        """Give the protocol the answer and not a byte more, line by line: frames are read elsewhere."""
+        for line in data.splitlines(keepends=True):
+            if self.protocol.state is State.CONNECTING:
+                self.protocol.receive_data(line)
+            else:
+                self.early += line
 
     def close_socket(self) -> None:
         """Close without ceremony: there is no session yet."""

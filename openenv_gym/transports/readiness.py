@@ -43,9 +43,15 @@ if sys.platform == "win32":  # pragma: no cover
             """Watch the descriptor no longer."""
             self._descriptors.discard(descriptor)
 
-        def readable(self) -> list[int]:
-            """Those with something to read, an end or an error among them; closed ones count. Does not wait."""
+        def readable(self, timeout_s: float | None = 0) -> list[int]:
+            """Those with something to read, an end or an error among them; closed ones count.
+
+            Waits at most ``timeout_s`` seconds for the first; of many, the first few hundred are waited for.
+            """
             descriptors = sorted(self._descriptors)
+            if timeout_s != 0 and descriptors:
+                with contextlib.suppress(OSError, ValueError):
+                    select.select(descriptors[:_SELECT_LIMIT], [], [], timeout_s)
             found: list[int] = []
             for start in range(0, len(descriptors), _SELECT_LIMIT):
                 some = descriptors[start : start + _SELECT_LIMIT]
@@ -80,9 +86,7 @@ else:
         def wait(self, timeout_s: float | None, *, writing: bool = False) -> bool:
             """True once the socket can be read (or, with ``writing``, written), False after ``timeout_s`` seconds."""
             poller = self._both if writing else self._reading
-            if timeout_s is None:
-                return bool(poller.poll())
-            return bool(poller.poll(math.ceil(min(timeout_s, _LONGEST_WAIT_S) * 1000)))
+            return bool(poller.poll(_milliseconds(timeout_s)))
 
     class Watch:
         """Which of many descriptors have something to read.
@@ -115,6 +119,12 @@ else:
             with contextlib.suppress(KeyError):
                 self._poller.unregister(descriptor)
 
-        def readable(self) -> list[int]:
-            """Those with something to read, an end or an error among them; closed ones count. Does not wait."""
-            return [descriptor for descriptor, _ in self._poller.poll(0)]
+        def readable(self, timeout_s: float | None = 0) -> list[int]:
+            """Those with something to read, an end or an error among them; closed ones count.
+
+            Waits at most ``timeout_s`` seconds for the first; None: without a limit.
+            """
+            return [descriptor for descriptor, _ in self._poller.poll(_milliseconds(timeout_s))]
+
+    def _milliseconds(timeout_s: float | None) -> int | None:
+        return None if timeout_s is None else math.ceil(min(timeout_s, _LONGEST_WAIT_S) * 1000)

@@ -45,7 +45,7 @@ class Stream:
         self._socket = sock
         self._readiness = Readiness(sock)
         # What TLS has decrypted already no poll() sees.
-        self._decrypted = sock.pending if isinstance(sock, ssl.SSLSocket) else _nothing
+        self._decrypted = sock.pending if isinstance(sock, ssl.SSLSocket) else None
         self._buffer = memoryview(bytearray(_FIRST_BUFFER))
         self._more = False  # the last read filled the buffer, so the next need not wait
         self._holders: dict[object, Callable[[], bool]] = {}
@@ -58,27 +58,30 @@ class Stream:
     @property
     def ready(self) -> bool:
         """Whether there may be bytes to read that no poll of the descriptor tells of."""
-        return self._more or self._decrypted() > 0
+        return self._more or (self._decrypted is not None and self._decrypted() > 0)
 
     def wait(self, timeout_s: float | None) -> bool:
         """Wait until bytes can be read, or written where some are to be; False after ``timeout_s`` seconds."""
         return self.ready or self._readiness.wait(timeout_s, writing=bool(self.output))
 
-    def read(self) -> memoryview | None:
+    def read(self, target: memoryview | None = None) -> memoryview | None:
         """What has come, valid until the next call; empty at the end of the stream, None where nothing has come.
+
+        Args:
+            target: where to put it; None: a buffer of the stream's own.
 
         Raises:
             OSError: the connection is broken.
         """
         self._more = False
-        buffer = self._buffer
+        buffer = self._buffer if target is None else target
         try:
             size = self._socket.recv_into(buffer)
         except _NOT_NOW:
             return None
         if size == len(buffer):
             self._more = True
-            if size < _LARGEST_BUFFER:
+            if target is None and size < _LARGEST_BUFFER:
                 self._buffer = memoryview(bytearray(size * 2))
         return buffer[:size]
 
@@ -138,7 +141,3 @@ class Stream:
     def abandon(self) -> None:
         """Close the descriptor of a forked child, whoever holds it, and leave the parent's connection as it is."""
         self._socket.close()
-
-
-def _nothing() -> int:
-    return 0

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from openenv_gym.errors import ValueMappingError
 from openenv_gym.exact import MAX_DIGITS, MAX_TEXT, Opaque, Writer, brief, encode_exact
 from openenv_gym.exact_reader import decode_exact
-from openenv_gym.messages import decode_json, encode_json
+from openenv_gym.json_text import decode_json, encode_json
 from openenv_gym.spaces.limits import MAX_DEPTH
 
 UTC = datetime.timezone(datetime.timedelta(hours=2))

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from openenv_gym.errors import ValueMappingError
 from openenv_gym.info import Opaque, decode_exact, decode_info, encode_exact, encode_info
-from openenv_gym.messages import decode_json, encode_json
+from openenv_gym.json_text import decode_json, encode_json
 from tests.openenv_gym.spaces.strategies import typed_error
 from tests.openenv_gym.test_exact import HASHABLE, VALUES, assert_exact
 

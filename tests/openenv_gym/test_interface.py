@@ -8,7 +8,7 @@ from gymnasium.spaces import Box, Dict, Discrete
 from openenv_gym.errors import SettingsError, SpaceMappingError, UnreachableError, ValueMappingError
 from openenv_gym.interface import Interface, SpaceOverrides, fetch_documents
 from openenv_gym.messages import Opened
-from openenv_gym.spaces import UnicodeText
+from openenv_gym.spaces import UnicodeText, space_to_json
 from openenv_gym.transports.base import ConnectionSettings
 
 STRING, NUMBER = {"type": "string"}, {"type": "number"}
@@ -200,3 +200,35 @@ def test_documents_are_fetched_and_read_where_the_session_said_nothing(monkeypat
     monkeypatch.setattr("openenv_gym.transports.http.fetch_json", lambda url, path, settings: answers[path])
     made = Interface.of(None, "http://host", ConnectionSettings(), SpaceOverrides())
     assert isinstance(made.observation_space, gymnasium.spaces.Text)
+
+
+ANNOTATED = {"type": "integer", "minimum": 0, "maximum": 1, "x-gymnasium-space": space_to_json(Discrete(2))}
+
+
+def test_values_can_be_packed_where_both_spaces_are_the_servers_own():
+    found = interface({"action": document(action=ANNOTATED), "observation": document(obs=ANNOTATED)})
+    assert found.packed_fields == ("action", "obs")
+
+
+@pytest.mark.parametrize(
+    ("action", "observation", "overrides"),
+    [
+        (document(action=ANNOTATED), document(obs={"type": "integer"}), {}),
+        (document(action={"type": "integer"}), document(obs=ANNOTATED), {}),
+        (document(action=ANNOTATED), document(obs=ANNOTATED, more=ANNOTATED), {}),
+        (document(action=ANNOTATED), document(obs=ANNOTATED), {"flatten": False}),
+        (document(action=ANNOTATED), document(obs=ANNOTATED), {"observation_space": Discrete(2)}),
+    ],
+)
+def test_values_that_are_read_otherwise_cannot_be_packed(action, observation, overrides):
+    assert interface({"action": action, "observation": observation}, **overrides).packed_fields is None
+
+
+def test_without_a_schema_that_is_read_nothing_is_packed():
+    conversions = {
+        "action_space": Discrete(2),
+        "encode_action": lambda action: {"action": int(action)},
+        "observation_space": Discrete(2),
+        "decode_observation": lambda fields: fields["obs"],
+    }
+    assert interface({}, **conversions).packed_fields is None

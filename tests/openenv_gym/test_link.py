@@ -5,7 +5,7 @@ import threading
 
 import pytest
 
-from openenv_gym import messages
+from openenv_gym import json_text, messages
 from openenv_gym.errors import CapacityError, SessionStateError, SettingsError
 from openenv_gym.link import Link
 from openenv_gym.loopless import drive
@@ -113,7 +113,7 @@ def test_a_first_session_that_was_refused_says_so_at_once_and_is_not_tried_again
             connections.append(await receive())
             await send({"type": "websocket.accept"})
             refusal = messages.ErrorReply(data={"message": "full", "code": "CAPACITY_REACHED"})
-            await send({"type": "websocket.send", "text": messages.encode_json(refusal).decode()})
+            await send({"type": "websocket.send", "text": json_text.encode_json(refusal).decode()})
             await send({"type": "websocket.close", "code": 1000})
 
     with serve(full, lifespan="off") as url:

@@ -2,27 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from typing import Any
-
 import msgspec
 import pytest
 
 from openenv_gym import messages
-from openenv_gym.errors import ProtocolError, ValueMappingError
-from openenv_gym.messages import decode_json, decode_reply, encode_json
-
-NAN = math.nan
-
-
-def cyclic(kind: str) -> Any:
-    if kind == "list":
-        items: list[Any] = [1]
-        items.append(items)
-        return items
-    mapping: dict[str, Any] = {"a": None}
-    mapping["self"] = [mapping]
-    return mapping
+from openenv_gym.errors import ProtocolError
+from openenv_gym.frames import Kind, read_frame, write_frame
+from openenv_gym.json_text import encode_json
+from openenv_gym.messages import decode_reply
 
 
 def test_a_request_carries_its_type_first_and_leaves_defaults_out() -> None:
@@ -43,6 +30,9 @@ def test_every_request_is_listed_by_its_type() -> None:
         "x-render",
         "x-call",
         "x-get_attr",
+        "x-set_attr",
+        "x-vector_reset",
+        "x-vector_step",
     }
     for tag, kind in messages.REQUEST_TYPES.items():
         assert kind.extension is tag.startswith("x-")
@@ -67,6 +57,8 @@ def test_messages_are_frozen() -> None:
         (b'{"type":"x-render","data":{"value":null}}', messages.RenderReply),
         (b'{"type":"x-call","data":{"value":1},"id":"a"}', messages.CallReply),
         (b'{"type":"x-get_attr","data":{"value":1}}', messages.GetAttrReply),
+        (b'{"type":"x-set_attr"}', messages.SetAttrReply),
+        (b'{"type":"x-vector","data":{"observations":[{"obs":1}],"final":{"0":{"obs":2}}}}', messages.VectorReply),
     ],
 )
 def test_a_reply_is_told_by_its_type(text: bytes, kind: type[messages.Reply]) -> None:
@@ -81,15 +73,6 @@ def test_a_reward_keeps_its_json_type() -> None:
         assert reply.data.metadata is msgspec.UNSET
 
 
-@pytest.mark.parametrize("text", [b"", b"[1", b"NaN", b"[Infinity]", b'"\\ud800"', b"\xff", b"[" * 100_000, "[\ud800]"])
-def test_text_that_is_not_json_is_refused_with_its_start(text: bytes | str) -> None:
-    with pytest.raises(ProtocolError) as caught:
-        decode_json(text)
-    assert caught.value.received is not None
-    assert len(caught.value.received) <= 200
-    caught.value.received.encode()
-
-
 @pytest.mark.parametrize(
     "text", [b"{}", b"3", b'{"type":"nonsense","data":{}}', b'{"type":"state"}', b"[" * 100_000, "\ud800"]
 )
@@ -100,80 +83,19 @@ def test_a_reply_that_no_server_may_send_is_refused_with_its_start(text: bytes |
 
 
 @pytest.mark.parametrize(
-    "value", [0.0, -0.0, 5e-324, 1.7976931348623157e308, 0.1, 2**64 - 1, -(2**63), 2**200, "é🚀", [], {}, None]
-)
-def test_a_json_value_survives_its_text(value: Any) -> None:
-    back: Any = decode_json(encode_json({"v": [value]}))
-    assert repr(back["v"][0]) == repr(value)
-
-
-@pytest.mark.parametrize(
-    ("value", "path"),
+    ("settings", "vector"),
     [
-        (NAN, "$"),
-        ([1.0, -math.inf], "$[1]"),
-        ({"a": {"b": (0, {"c": NAN})}}, "$.a.b[1].c"),
-        ([[1, 2], ["x", None], [True, math.inf]], "$[2][1]"),
-        ({NAN}, "$[0]"),
-        (messages.Step(data={"action": [NAN]}), "$.data.action[0]"),
-        ({"a": [1e308, 1e308], "b": NAN, "c": None}, "$.b"),
-        ([object()], "$[0]"),
-        ({"a": ["x", "\ud800"]}, "$.a[1]"),
-        ({(1, 2): 3}, "$"),
-        ({"a": {1j}}, "$.a"),
-        (messages.Reset(data={"options": {"f": len}}), "$.data.options.f"),
+        ({}, False),
+        ({"render_mode": "ansi", "max_episode_steps": 3}, False),
+        ({"num_envs": 2}, True),
+        ({"autoreset_mode": "Disabled"}, True),
+        ({"vectorization": "sync"}, True),
     ],
 )
-def test_a_value_without_json_is_refused_with_its_path(value: Any, path: str) -> None:
-    with pytest.raises(ValueMappingError) as caught:
-        encode_json(value)
-    assert caught.value.path == path
+def test_a_session_is_one_of_several_environments_where_its_settings_say_so(settings: dict, vector: bool) -> None:
+    assert messages.OpenSettings(**settings).vector is vector
 
 
-def test_nulls_and_finite_numbers_whose_sum_overflows_are_written() -> None:
-    assert encode_json({"a": None, "b": [1e308, 1e308]}) == b'{"a":null,"b":[1e308,1e308]}'
-    assert (
-        encode_json({"a": "null", "b": [[1, 2], [0.5]], "c": (1.5, None)})
-        == b'{"a":"null","b":[[1,2],[0.5]],"c":[1.5,null]}'
-    )
-
-
-@pytest.mark.parametrize("kind", ["list", "dict"])
-def test_a_value_that_holds_itself_is_refused_and_the_search_ends(kind: str) -> None:
-    with pytest.raises(ValueMappingError) as caught:
-        encode_json(cyclic(kind))
-    assert caught.value.path == "$"
-
-
-def test_the_search_for_a_fault_ends_on_cycles() -> None:
-    value = cyclic("list")
-    value.append(object())
-    assert messages._find(value, messages._has_no_json_form) == "$[2]"
-    assert messages._find(cyclic("dict"), messages._is_not_finite) is None
-
-
-def test_the_search_for_what_is_not_finite_is_left_out_where_there_is_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(messages, "_find", None)
-    assert encode_json({"a": None, "b": [[0.5]]}, finite=True) == b'{"a":null,"b":[[0.5]]}'
-    assert encode_json({"b": [[0.5]]}) == b'{"b":[[0.5]]}'
-
-
-@pytest.mark.parametrize("leaf", [3, 0.5, "NaN", True, None])
-def test_the_search_takes_nested_lists_a_level_at_a_time(leaf: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A Python loop over the rows of a frame would take longer than everything else."""
-    frame = [[[leaf, 1] for _ in range(20)] for _ in range(20)]
-    places = messages._parts
-    visits: list[Any] = []
-    monkeypatch.setattr(messages, "_parts", lambda item: visits.append(item) or places(item))
-    assert encode_json({"obs": frame, "reward": None}).endswith(b'"reward":null}')
-    assert len(visits) <= 3
-
-
-@pytest.mark.parametrize("depth", [1, 5, 40])
-def test_an_infinity_deep_in_nested_lists_is_found(depth: int) -> None:
-    value: Any = [1.5, math.inf]
-    for _ in range(depth):
-        value = [value]
-    with pytest.raises(ValueMappingError) as caught:
-        encode_json([None, value])
-    assert caught.value.path == "$[1]" + "[0]" * depth + "[1]"
+def test_a_reply_in_a_binary_frame_has_the_id_of_its_frame() -> None:
+    packed = read_frame(write_frame(Kind.OUTCOME, 7, 1, None, []))
+    assert messages.PackedReply(packed).id == 7

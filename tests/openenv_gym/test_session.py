@@ -16,7 +16,7 @@ from openenv_gym.errors import (
     SessionStateError,
     ValueMappingError,
 )
-from openenv_gym.messages import decode_json, encode_json
+from openenv_gym.json_text import decode_json, encode_json
 from openenv_gym.session import Session, SessionState
 
 OBSERVATION = {"observation": {"text": "hi"}, "reward": None, "done": False}
@@ -111,18 +111,20 @@ def in_state(state):
 UNOPENED = "needs an open session, but this one has not been opened: send x-open first"
 OPENED_TWICE = "x-open opens a session, but this one is open already: go on with reset()"
 SHUT = "needs an open session, but this one was closed: make a new one"
+CALLED = {messages.Open: "open", messages.Render: "render", messages.Call: "call", messages.GetAttr: "get_attr"}
 LIVING = (messages.Reset, messages.Step, messages.State, messages.Mcp, messages.Render, messages.Call, messages.GetAttr)
 
 
 @pytest.mark.parametrize(
     ("state", "kind", "told"),
     [
-        *((SessionState.NEW, kind, f"{kind.__struct_config__.tag} {UNOPENED}") for kind in LIVING),
+        *((SessionState.NEW, kind, f"{CALLED.get(kind, kind.__struct_config__.tag)} {UNOPENED}") for kind in LIVING),
         (SessionState.OPEN, messages.Open, OPENED_TWICE),
         (SessionState.OPEN, messages.Step, "step needs an episode that has begun: call reset() first"),
+        (SessionState.OPEN, messages.VectorStep, "step needs an episode that has begun: call reset() first"),
         (SessionState.EPISODE, messages.Open, OPENED_TWICE),
         *(
-            (SessionState.CLOSED, kind, f"{kind.__struct_config__.tag} {SHUT}")
+            (SessionState.CLOSED, kind, f"{CALLED.get(kind, kind.__struct_config__.tag)} {SHUT}")
             for kind in (messages.Open, *LIVING, messages.Close)
         ),
     ],
@@ -318,6 +320,7 @@ def test_closing_is_the_last_word():
         (messages.Render, {}, frame("x-render", {"value": None}, id=2)),
         (messages.Call, {"data": messages.CallSettings(name="f")}, frame("x-call", {"value": 1}, id=2)),
         (messages.GetAttr, {"data": messages.AttributeSettings(name="f")}, frame("x-get_attr", {"value": 1}, id=2)),
+        (messages.SetAttr, {"data": messages.AssignmentSettings(name="f", values=[1])}, frame("x-set_attr", {}, id=2)),
     ],
     ids=lambda value: getattr(value, "__name__", ""),
 )

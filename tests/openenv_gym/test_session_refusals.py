@@ -3,9 +3,10 @@
 import pytest
 
 from openenv_gym import messages
-from openenv_gym.errors import CapacityError, InvalidActionError
-from openenv_gym.messages import encode_json
+from openenv_gym.errors import CapacityError, EnvironmentExecutionError, InvalidActionError
+from openenv_gym.json_text import encode_json
 from openenv_gym.session import Session, SessionState
+from openenv_gym.session_refusals import name_environments
 
 OBSERVATION = {"observation": {"text": "hi"}, "reward": None, "done": False}
 
@@ -100,3 +101,43 @@ def test_a_full_server_that_says_itself_what_to_do_is_not_spoken_over():
     with pytest.raises(CapacityError) as caught:
         session.receive(error("CAPACITY_REACHED", text))
     assert str(caught.value) == text
+
+
+def in_vector_episode():
+    session = Session(extended=True)
+    session.request(messages.Open)
+    session.receive(encode_json({"type": "x-open", "data": OPENED, "id": 1}))
+    session.request(messages.VectorReset)
+    session.receive(encode_json({"type": "x-vector", "data": {"observations": [{}, {}]}, "id": 2}))
+    return session
+
+
+OPENED = {"session_id": "s", "schema": {}, "metadata": {}}
+OUT_OF_BOUNDS = "expected an integer from 0 to 1 at $.action, got 2"
+
+
+@pytest.mark.parametrize(
+    ("loc", "message", "told"),
+    [
+        (["data", "actions", 1, "action"], OUT_OF_BOUNDS, f"environment 7: {OUT_OF_BOUNDS}"),
+        (["data", "actions", 0, "move", "x"], "Field required", "environment 4, move, x: Field required"),
+        (["data", "actions", 5], "too many", "action 5: too many"),
+        (["data", "actions"], "too few", "data.actions: too few"),
+    ],
+)
+def test_a_refused_action_of_several_is_its_environments_and_has_one_path(loc, message, told):
+    session = in_vector_episode()
+    session.request(messages.VectorStep, data=messages.VectorActions(actions=[{"action": 0}, {"action": 2}]))
+    with pytest.raises(InvalidActionError) as caught:
+        session.receive(
+            error("VALIDATION_ERROR", "Invalid message", errors=[{"type": "t", "loc": loc, "msg": message}])
+        )
+    assert str(name_environments(caught.value, [4, 7])) == f"the server refused the actions: {told}"
+
+
+def test_a_failure_names_the_method_that_the_caller_knows():
+    session = in_vector_episode()
+    session.request(messages.VectorStep, data=messages.VectorActions(actions=[]))
+    with pytest.raises(EnvironmentExecutionError) as caught:
+        session.receive(error("EXECUTION_ERROR", "no", env_index=1, exception_type="ValueError"))
+    assert str(caught.value) == "environment 1 failed in step: ValueError: no"

@@ -14,7 +14,7 @@ from openenv_gym.errors import (
     SessionLostError,
     SessionStateError,
 )
-from openenv_gym.messages import decode_json, encode_json
+from openenv_gym.json_text import decode_json, encode_json
 from openenv_gym.session import SessionState
 from openenv_gym.shell import Shell
 from openenv_gym.transports.base import ConnectionSettings

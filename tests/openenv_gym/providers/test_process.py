@@ -107,6 +107,19 @@ def test_a_child_that_never_listens_is_ended(tmp_path, monkeypatch):
     assert provider.ended() == "it was not started"
 
 
+def test_a_training_script_that_is_its_own_environments_module_is_refused_and_not_run_for_ever(tmp_path, monkeypatch):
+    script = """
+        import gymnasium, openenv_gym
+        from gymnasium.envs.classic_control import CartPoleEnv
+        gymnasium.register("Own-v0", entry_point=CartPoleEnv)
+        env = gymnasium.make("openenv/gym-v0", env_id="script:Own-v0")
+    """
+    (tmp_path / "script.py").write_text(textwrap.dedent(script))
+    monkeypatch.syspath_prepend(tmp_path)
+    with pytest.raises(ProviderError, match="if __name__ == '__main__'"):
+        ProcessProvider("script:Own-v0").start()
+
+
 def test_a_child_imports_what_its_parent_can(tmp_path, monkeypatch):
     (tmp_path / "local_env_module.py").write_text(
         textwrap.dedent(

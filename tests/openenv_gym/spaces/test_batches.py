@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Space
+from gymnasium.spaces import Dict, Space, Tuple
 from gymnasium.vector.utils import concatenate, create_empty_array
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -37,3 +37,9 @@ def test_no_batch_is_taken_apart_with_an_error() -> None:
     for space, batch in ((Discrete(2), 3), (Tuple([Discrete(2)]), ()), (Dict(a=Discrete(2)), {})):
         with pytest.raises((TypeError, IndexError, KeyError)):
             unstack(space, batch)
+
+
+def test_samples_that_hold_nothing_come_in_the_number_that_is_said() -> None:
+    space = Tuple([Dict({})])
+    assert unstack(space, ({},)) == []
+    assert unstack(space, ({},), 3) == [({},)] * 3

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from gymnasium.spaces import Box, Dict, Discrete, Graph, GraphInstance, OneOf, Sequence, Space, Text, Tuple
+from gymnasium.spaces import Box, Dict, Discrete, Graph, GraphInstance, MultiBinary, OneOf, Sequence, Space, Text, Tuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -174,3 +174,12 @@ def test_a_space_is_looked_at_once_for_many_samples(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr("openenv_gym.spaces.buffers.codec_for", None)
     sample = {"a": "x", "b": ("y", "z")}
     assert codec.unpack(codec.pack(sample)) == sample
+
+
+@pytest.mark.parametrize("space", [Box(0, 1, (2,)), MultiBinary(3), Box(0, 1, (2,), np.dtype(">f4"))])
+def test_arrays_have_the_very_dtype_of_their_space(space):
+    for whole in (space, Sequence(space)):
+        codec = BufferCodec(whole)
+        sample = space.sample()
+        read = codec.unpack(codec.pack(sample if whole is space else (sample,)))
+        assert (read if whole is space else read[0]).dtype is space.dtype

@@ -10,7 +10,7 @@ from gymnasium.spaces import Box, Dict, Discrete, Graph, MultiBinary, MultiDiscr
 from hypothesis import given, settings
 
 from openenv_gym.errors import SpaceMappingError
-from openenv_gym.messages import decode_json, encode_json
+from openenv_gym.json_text import decode_json, encode_json
 from openenv_gym.spaces import UnicodeText, space_from_json, space_to_json
 from tests.openenv_gym.spaces.strategies import assert_same_space, spaces
 

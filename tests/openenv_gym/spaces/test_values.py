@@ -25,7 +25,7 @@ from gymnasium.spaces import (
 )
 
 from openenv_gym.errors import SpaceMappingError, ValueMappingError
-from openenv_gym.messages import decode_json, encode_json
+from openenv_gym.json_text import decode_json, encode_json
 from openenv_gym.spaces import UnicodeText, codec_for
 from tests.openenv_gym.spaces.strategies import DISCRETE_HAS_DTYPE, assert_same_sample, samples
 

@@ -274,3 +274,22 @@ def test_the_keeper_leaves_a_connection_in_a_call_alone(echoing: BlockingTranspo
     echoing._turns.give_back(call)
     echoing.send(b"x")
     assert echoing.receive(WAIT_S).payload == b"x"
+
+
+def test_a_message_has_arrived_only_when_it_is_whole(serve_scripted: Start, open_transport: Open) -> None:
+    go_on = threading.Event()
+
+    def script(peer: ScriptedPeer) -> None:
+        peer.send(b"one ", fin=False)
+        assert go_on.wait(WAIT_S)
+        peer.send(b"two", opcode=Opcode.CONT)
+        peer.wait_for_end()
+
+    transport = open_transport(serve_scripted(script))
+    wait_until(lambda: transport.pending)
+    assert not transport.arrived
+    go_on.set()
+    wait_until(lambda: transport.arrived)
+    assert transport.ready  # no poll tells of it any more
+    assert transport.receive(WAIT_S).payload == b"one two"
+    assert not transport.ready

@@ -140,3 +140,14 @@ def test_a_close_from_elsewhere_and_a_second_call_end_as_on_a_socket() -> None:
     client.close()
     thread.join(5)
     assert [type(failure) for failure in failures] == [SessionLostError]
+
+
+def test_it_is_ready_where_there_is_something_to_read_or_an_end_and_has_no_descriptor() -> None:
+    client, server = memory_pair()
+    assert (client.ready, client.fileno()) == (False, -1)
+    server.send(b"x")
+    assert client.ready
+    client.receive(1.0)
+    assert not client.ready
+    server.close()
+    assert client.ready

@@ -61,3 +61,14 @@ def test_a_closed_one_counts_as_readable() -> None:
     left.close()
     right.close()
     assert watch.readable() == [number]
+
+
+def test_the_first_of_many_is_waited_for(pair: tuple[socket.socket, socket.socket]) -> None:
+    watch = Watch()
+    watch.add(pair[0].fileno())
+    assert watch.readable(0.01) == []
+    timer = threading.Timer(0.05, pair[1].send, [b"x"])
+    timer.start()
+    assert watch.readable(None) == [pair[0].fileno()]
+    timer.join()
+    assert watch.readable(10**12) == [pair[0].fileno()]
