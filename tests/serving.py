@@ -14,6 +14,8 @@ from typing import Any
 
 import uvicorn
 
+from openenv_gym_server.websocket_protocol import WebSocketProtocol
+
 START_TIMEOUT_S = 20.0
 STOP_TIMEOUT_S = 20.0
 
@@ -30,7 +32,7 @@ def serve(app: Any, *, host: str = "127.0.0.1", **uvicorn_settings: Any) -> Iter
     settings: dict[str, Any] = {
         "log_level": "error",
         "access_log": False,
-        "ws": "auto",
+        "ws": WebSocketProtocol,
         "lifespan": "on",
         "ws_max_size": 128 * 2**20,
         "timeout_graceful_shutdown": 10,

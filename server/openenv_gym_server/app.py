@@ -17,7 +17,7 @@ from fastapi import FastAPI
 from starlette.routing import WebSocketRoute
 
 from openenv_gym.errors import SettingsError
-from openenv_gym.messages import JSONObject
+from openenv_gym.json_text import JSONObject
 from openenv_gym.types import ConcurrencyConfig, ServerCapacityStatus, SessionInfo, State
 from openenv_gym_server.catalogue import Catalogue
 from openenv_gym_server.codec import ModelCodec

@@ -14,7 +14,7 @@ from concurrent.futures import Future
 from typing import Generic, NamedTuple, TypeVar
 
 from openenv_gym.errors import OpenEnvGymError
-from openenv_gym.messages import JSONObject
+from openenv_gym.json_text import JSONObject
 from openenv_gym_server.errors import text_of
 from openenv_gym_server.hosting import HostedEnvironment
 from openenv_gym_server.sessions import Sessions

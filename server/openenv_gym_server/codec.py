@@ -18,7 +18,8 @@ from pydantic.json_schema import GenerateJsonSchema, JsonSchemaValue, JsonSchema
 from pydantic_core import core_schema
 
 from openenv_gym.errors import ValueMappingError
-from openenv_gym.messages import JSONObject, Outcome
+from openenv_gym.json_text import JSONObject
+from openenv_gym.messages import Outcome
 from openenv_gym.types import State
 from openenv_gym_server.errors import invalid_action
 from openenv_gym_server.plain import plain_flag, plain_json, plain_reward

@@ -9,7 +9,7 @@ from __future__ import annotations
 import dataclasses
 import inspect
 import sys
-from typing import Any, ForwardRef, NamedTuple, get_args, get_origin
+from typing import Any, ForwardRef, NamedTuple, get_args, get_origin, get_type_hints
 
 from pydantic import BaseModel
 
@@ -18,7 +18,7 @@ from openenv_gym.types import State
 from openenv_gym_server.environment import Environment
 from openenv_gym_server.mcp_environment import MCPEnvironment
 
-__all__ = ["DeclaredModels", "declared_models"]
+__all__ = ["DeclaredModels", "declared_models", "declared_state"]
 
 
 class DeclaredModels(NamedTuple):
@@ -79,3 +79,14 @@ def _resolved(argument: Any, kind: type[Any]) -> Any:
 
 def _is_model(kind: object) -> bool:
     return inspect.isclass(kind) and (issubclass(kind, BaseModel) or dataclasses.is_dataclass(kind))
+
+
+def declared_state(cls: type[Any]) -> type[Any] | None:
+    """The class that the annotation of ``state`` names, so that its fields are in the schema."""
+    getter = getattr(getattr(cls, "state", None), "fget", None)
+    try:
+        declared = get_type_hints(getter).get("return") if getter else None
+    except (NameError, TypeError, AttributeError):  # an annotation that is only there for type checkers
+        return None
+    is_record = inspect.isclass(declared) and (issubclass(declared, BaseModel) or dataclasses.is_dataclass(declared))
+    return declared if is_record else None

@@ -11,23 +11,21 @@ import contextlib
 import json
 import os
 import socket
-import threading
-import time
 import traceback
 from typing import Any, TextIO
 
 import uvicorn
 
 from openenv_gym.errors import OpenEnvGymError
+from openenv_gym.providers._boot import loaded
 from openenv_gym.types import ServerMode
+from openenv_gym_server.parent_line import ParentLine
 from openenv_gym_server.precedence import serving_options
 from openenv_gym_server.settings import ServerSettings
 from openenv_gym_server.target import load_app
 from openenv_gym_server.tuning import collect_rarely
 
 __all__ = ["main"]
-
-_PARENT_POLL_S = 1.0
 
 _MESSAGE_SIZE_MB = 100.0
 """What the parent's own client sends at most, the two being one program's; the server's default is for strangers."""
@@ -42,7 +40,7 @@ def main(config: dict[str, Any], *, grace_s: float) -> None:
         grace_s: seconds for the environments to close after the parent's end.
     """
     report = _take_stdout()
-    line = _Line(int(config["parent"]), grace_s)
+    line = ParentLine(int(config["parent"]), grace_s)
     try:
         server, listener = _prepare(str(config["target"]), config["token"], grace_s)
     except BaseException as error:  # noqa: BLE001  (SystemExit of a module too: the parent shows it, whatever it is)
@@ -71,6 +69,7 @@ def _prepare(target: str, token: str | None, grace_s: float) -> tuple[uvicorn.Se
         shutdown_timeout_s=grace_s,
     )
     app = load_app(target, settings, given={"token": "the token"} if private else {})
+    loaded()
     listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
     config = uvicorn.Config(
         app,
@@ -96,40 +95,3 @@ def _say(report: TextIO, message: dict[str, Any]) -> None:
     with contextlib.suppress(OSError):
         report.write(json.dumps(message) + "\n")
         report.close()
-
-
-class _Line:
-    """Watches standard input, from before the target is imported, and ends this process after the parent's end.
-
-    Args:
-        parent: the parent's process id.
-        grace_s: seconds a server has to end gently.
-    """
-
-    def __init__(self, parent: int, grace_s: float) -> None:
-        self._parent = parent
-        self._grace_s = grace_s
-        self._server: uvicorn.Server | None = None
-        self._ended = threading.Event()
-        threading.Thread(target=self._read, name="openenv-gym-line", daemon=True).start()
-        threading.Thread(target=self._watch, name="openenv-gym-parent", daemon=True).start()
-
-    def ends(self, server: uvicorn.Server) -> None:
-        """From now on end this server gently first."""
-        self._server = server
-
-    def _read(self) -> None:
-        with contextlib.suppress(OSError, ValueError):
-            while os.read(0, 1024):
-                pass
-        self._ended.set()
-
-    def _watch(self) -> None:
-        # A forked sibling can hold the line open beyond the parent's death; the parent's id cannot be held.
-        while not self._ended.wait(_PARENT_POLL_S) and os.getppid() == self._parent:
-            pass
-        if self._server is not None:
-            self._server.should_exit = True
-            # An environment's thread may never end, and would keep this process from ending.
-            time.sleep(self._grace_s + 1.0)
-        os._exit(1)

@@ -25,7 +25,8 @@ from openenv_gym.errors import (
     SettingsError,
     ValueMappingError,
 )
-from openenv_gym.messages import ErrorReply, JSONObject, RequestId, encode_json
+from openenv_gym.json_text import JSONObject, encode_json
+from openenv_gym.messages import ErrorReply, RequestId
 from openenv_gym.types import WSErrorCode
 from openenv_gym_server.plain import plain_json
 from openenv_gym_server.reports import cause_of, is_environments, report, traceback_text
@@ -49,6 +50,7 @@ __all__ = [
     "raise_as_environments",
     "raise_as_unsendable",
     "rejected",
+    "text_of",
     "user_code",
 ]
 
@@ -133,6 +135,8 @@ def error_data(error: BaseException) -> JSONObject:
         data |= {"active_sessions": error.active_sessions, "max_sessions": error.max_sessions}
     elif isinstance(error, EnvironmentFactoryError):
         data["factory_name"] = error.factory_name
+    elif isinstance(error, EnvironmentExecutionError) and error.env_index is not None:
+        data["env_index"] = error.env_index
     return data
 
 
@@ -284,10 +288,13 @@ def _is_short(value: object) -> bool:
     return True
 
 
-def at_capacity(active: int, limit: int, advice: str) -> CapacityError:
-    """A refusal of another session."""
+def at_capacity(active: int, limit: int, advice: str, asked: int = 1) -> CapacityError:
+    """A refusal of another session, or of a vector session that counts as several."""
+    what = "Cannot accept new connections."
+    if asked > 1:
+        what = f"Cannot open a session of {asked} environments, which counts as {asked} sessions."
     return CapacityError(
-        f"Server at capacity: {active}/{limit} sessions active. Cannot accept new connections. {advice}",
+        f"Server at capacity: {active}/{limit} sessions active. {what} {advice}",
         code="CAPACITY_REACHED",
         active_sessions=active,
         max_sessions=limit,

@@ -72,6 +72,32 @@ class EnvironmentFactory:
     ) -> Any:
         """An environment, made with the client's keywords where it gave any.
 
+        Raises:
+            InvalidActionError: as ``keywords``.
+            EnvironmentFactoryError: the factory raised.
+        """
+        keywords = self.keywords(env_kwargs, allowed, render_mode, read)
+        if self.instance is not None:
+            return self.instance
+        with factory_calls(self.name):
+            return self._make(**keywords)
+
+    @property
+    def make_vector(self) -> Callable[..., Any] | None:
+        """What makes several environments as one, where the factory has ways of its own for that."""
+        if self.instance is not None:
+            return None
+        return getattr(self._make, "make_vector", None)
+
+    def keywords(
+        self,
+        env_kwargs: Mapping[str, Any] | None,
+        allowed: Names,
+        render_mode: str | None,
+        read: Callable[[str, Any], Any],
+    ) -> dict[str, Any]:
+        """The keywords of the factory, of what the client sent.
+
         Args:
             env_kwargs: the client's keywords for the factory.
             allowed: those of them that the operator allows.
@@ -81,7 +107,6 @@ class EnvironmentFactory:
         Raises:
             InvalidActionError: a keyword that the operator does not allow or the factory does not take; or a render
                 mode that needs a window.
-            EnvironmentFactoryError: the factory raised.
         """
         given = env_kwargs or {}
         for name, value in given.items():
@@ -98,10 +123,7 @@ class EnvironmentFactory:
             _check_window(render_mode, ["data", "render_mode"])
             self._check("render_mode", render_mode, ["data", "render_mode"])
             keywords["render_mode"] = render_mode
-        if self.instance is not None:
-            return self.instance
-        with factory_calls(self.name):
-            return self._make(**keywords)
+        return keywords
 
     def _check(self, name: str, value: object, loc: list[str | int]) -> None:
         if self.instance is not None or not keywords_of(self._make, unknown=True).takes(name):

@@ -14,7 +14,7 @@ from copy import deepcopy
 from typing import Any, Protocol
 
 from openenv_gym.errors import ValueMappingError
-from openenv_gym.messages import encode_json
+from openenv_gym.json_text import encode_json
 from openenv_gym.tools import CallToolObservation, Tool, ToolErrorType
 from openenv_gym_server.errors import text_of
 from openenv_gym_server.plain import plain_json

@@ -1,13 +1,14 @@
-"""A second, tiny process beside an embedded server, which ends it where it cannot end itself.
+"""A second, tiny process beside a server that another process started, which ends it where it cannot end itself.
 
 A server that is stopped, or stuck in C code that holds the interpreter, does not notice that its parent is gone. This
 module imports nothing of weight: it forks before the server loads what it serves. Not for the ordinary end, which
-``embedded.py`` sees to.
+``parent_line.py`` sees to.
 """
 
 from __future__ import annotations
 
 import contextlib
+import importlib
 import os
 import select
 import signal
@@ -17,17 +18,21 @@ from typing import Any
 __all__ = ["main"]
 
 GRACE_S = 2.0
-"""Seconds an embedded server has to close its environments after its parent's end."""
+"""Seconds a server has to close its environments after its parent's end."""
 
 _POLL_S = 1.0
+_FILES = 1024
 
 
 def main(config: dict[str, Any]) -> None:
-    """Start the guard, then the embedded server, which takes the configuration."""
-    _guard()
-    from openenv_gym_server import embedded  # noqa: PLC0415  (heavy: the guard must not carry it)
+    """Start the guard, then the server, which takes the configuration.
 
-    embedded.main(config, grace_s=GRACE_S)
+    Args:
+        config: ``server``, the module whose ``main`` serves, else the embedded server's; and what that takes.
+    """
+    _guard()
+    # By its name, and now: it is heavy, and the guard must not carry it.
+    importlib.import_module(config.get("server", "openenv_gym_server.embedded")).main(config, grace_s=GRACE_S)
 
 
 def _guard() -> None:
@@ -41,6 +46,8 @@ def _guard() -> None:
         null = os.open(os.devnull, os.O_WRONLY)
         os.dup2(null, 1)
         os.dup2(null, 2)
+        # A listening socket that the server was given would stay open for as long as it is open here.
+        os.closerange(3, _FILES)
         _outlive_the_line(server)
     os._exit(0)
 

@@ -19,8 +19,11 @@ from openenv_gym_server.app import create_app
 from openenv_gym_server.errors import fault, invalid_message, text_of
 from openenv_gym_server.gym_environment import GymEnvironment, InlineGymEnvironment
 from openenv_gym_server.gym_making import EnvSource, is_classic_control, registered_name
+from openenv_gym_server.hosting import HostedEnvironment
 from openenv_gym_server.precedence import current
 from openenv_gym_server.settings import ServerSettings
+from openenv_gym_server.vector_hosting import HostedVector
+from openenv_gym_server.vector_making import VectorSettings, make_lanes, make_native
 
 __all__ = ["GymFactory", "create_gym_app"]
 
@@ -137,6 +140,29 @@ class GymFactory:
             f"for {mode.removesuffix('_list')!r} and collect what render() gives"
         )
         raise invalid_message(fault("render_mode", ["data", "render_mode"], message, mode))
+
+    def make_vector(
+        self, settings: VectorSettings, host: Callable[[GymEnvironment], HostedEnvironment], **session_kwargs: Any
+    ) -> HostedVector:
+        """Several environments as one; the session's keyword arguments go over the operator's.
+
+        Args:
+            settings: how many, and how they go on after an episode.
+            host: makes of the first what the server knows of each.
+            **session_kwargs: the session's keyword arguments.
+
+        Raises:
+            InvalidActionError: the environment does not offer what the settings ask for.
+        """
+        kwargs = {**self.env_kwargs, **session_kwargs}
+        if settings.vectorization == "vector_entry_point":
+            return make_native(self.env, kwargs, settings)
+        first = self(**session_kwargs)
+        try:
+            return make_lanes(self.env, kwargs, settings, host(first))
+        except BaseException:
+            first.close()
+            raise
 
     @property
     def __name__(self) -> str:

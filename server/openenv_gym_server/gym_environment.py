@@ -13,18 +13,20 @@ from uuid import uuid4
 
 import gymnasium
 from gymnasium.envs.registration import EnvSpec
+from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import TimeLimit
 
-from openenv_gym.messages import JSONObject
+from openenv_gym.json_text import JSONObject
 from openenv_gym.types import EnvironmentMetadata
 from openenv_gym_server.environment import Environment
-from openenv_gym_server.errors import UnsendableError, fault, invalid_message
+from openenv_gym_server.errors import fault, invalid_message
 from openenv_gym_server.gym_making import collects_frames, make_env
-from openenv_gym_server.legacy import AnyEnv, LegacyEnv, modern_info, modern_reset, modern_step
+from openenv_gym_server.gym_results import plain_step
+from openenv_gym_server.legacy import AnyEnv, LegacyEnv, modern_reset
 from openenv_gym_server.notes import Notes, quoted
 from openenv_gym_server.space_codec import GymObservation, SpaceCodec
 
-__all__ = ["GymEnvironment", "GymMetadata", "GymObservation", "InlineGymEnvironment"]
+__all__ = ["GymEnvironment", "GymMetadata", "GymObservation", "InlineGymEnvironment", "WrappedAttributes", "described"]
 
 
 _MAX_DESCRIPTION = 1_000
@@ -95,6 +97,11 @@ class GymEnvironment(Environment[Any, GymObservation, JSONObject]):
         return self._codec
 
     @property
+    def gymnasium_env(self) -> AnyEnv:
+        """The environment inside, which speaks Gymnasium's API whatever it was made of."""
+        return self._env
+
+    @property
     def collects_frames(self) -> bool:
         """Whether the frames of a whole episode are kept here, for an environment without such a mode of its own."""
         return collects_frames(self._env)
@@ -102,7 +109,7 @@ class GymEnvironment(Environment[Any, GymObservation, JSONObject]):
     @property
     def remote_target(self) -> object:
         """Every attribute of the Gymnasium environment and of its wrappers, found as ``get_wrapper_attr`` finds it."""
-        return _Attributes(self._env)
+        return WrappedAttributes(self._env)
 
     def reset(
         self,
@@ -145,19 +152,8 @@ class GymEnvironment(Environment[Any, GymObservation, JSONObject]):
             UnsendableError: the reward is no number, or a flag no bool.
         """
         del timeout_s, kwargs  # OpenEnv's signature; Gymnasium's step takes an action and nothing else
-        result = self._env.step(action)
-        if result.__class__ is not tuple or len(result) != 5:
-            result = modern_step(result)
-        obs, reward, terminated, truncated, info = result
+        obs, reward, terminated, truncated, info = plain_step(self._env.step(action), self.env_id)
         self._step_count += 1
-        if reward.__class__ is not float:
-            reward = _reward(reward, self.env_id)
-        if terminated.__class__ is not bool:
-            terminated = _flag("terminated", terminated, self.env_id)
-        if truncated.__class__ is not bool:
-            truncated = _flag("truncated", truncated, self.env_id)
-        if info.__class__ is not dict:
-            info = modern_info(info)
         return GymObservation(obs, reward, terminated, truncated, info, (), self._step_count == 1)
 
     @property
@@ -177,21 +173,7 @@ class GymEnvironment(Environment[Any, GymObservation, JSONObject]):
 
     def get_metadata(self) -> GymMetadata:
         """The environment's name and, under ``gymnasium``, what Gymnasium's registry knows of it."""
-        spec = self._spec
-        return GymMetadata(
-            name=self.env_id,
-            description=_first_sentence(self._named) or f"{self.env_id}, a Gymnasium environment",
-            gymnasium={
-                "env_id": self.env_id,
-                "render_modes": [str(mode) for mode in self._env.metadata.get("render_modes") or ()],
-                "render_fps": self._env.metadata.get("render_fps"),
-                "reward_threshold": None if spec is None else spec.reward_threshold,
-                "nondeterministic": False if spec is None else spec.nondeterministic,
-                "max_episode_steps": _time_limit(self._env),
-                "autoreset_modes": [],
-                "shards": None,
-            },
-        )
+        return described(self.env_id, self._named, self._spec, self._env.metadata, _time_limit(self._env))
 
 
 class InlineGymEnvironment(GymEnvironment):
@@ -207,14 +189,23 @@ class InlineGymEnvironment(GymEnvironment):
     INLINE: ClassVar[bool] = True
 
 
-class _Attributes:
-    """Looks through wrappers, whose own ``getattr`` stops at the outermost."""
+class WrappedAttributes:
+    """The attributes of an environment and of its wrappers, whose own ``getattr`` stops at the outermost.
+
+    Args:
+        env: the outermost wrapper.
+    """
+
+    __slots__ = ("_env",)
 
     def __init__(self, env: AnyEnv) -> None:
-        self._env = env
+        object.__setattr__(self, "_env", env)
 
     def __getattr__(self, name: str) -> Any:
         return self._env.get_wrapper_attr(name)
+
+    def __setattr__(self, name: str, value: object) -> None:
+        self._env.set_wrapper_attr(name, value)
 
     def __dir__(self) -> list[str]:
         env, names = self._env, set(dir(self._env))
@@ -222,6 +213,26 @@ class _Attributes:
             env = env.env
             names |= set(dir(env))
         return sorted(names)
+
+
+def described(
+    env_id: str, kind: type, spec: EnvSpec | None, metadata: Mapping[str, Any], max_episode_steps: int | None
+) -> GymMetadata:
+    """What is said of an environment of this class; ``metadata`` is Gymnasium's own."""
+    return GymMetadata(
+        name=env_id,
+        description=_first_sentence(kind) or f"{env_id}, a Gymnasium environment",
+        gymnasium={
+            "env_id": env_id,
+            "render_modes": [str(mode) for mode in metadata.get("render_modes") or ()],
+            "render_fps": metadata.get("render_fps"),
+            "reward_threshold": None if spec is None else spec.reward_threshold,
+            "nondeterministic": False if spec is None else spec.nondeterministic,
+            "max_episode_steps": max_episode_steps,
+            "autoreset_modes": [mode.value for mode in AutoresetMode],
+            "shards": None,
+        },
+    )
 
 
 def _first_sentence(kind: type) -> str | None:
@@ -248,36 +259,3 @@ def _time_limit(env: AnyEnv) -> int | None:
             return env._max_episode_steps  # noqa: SLF001
         env = env.env
     return None if spec is None else spec.max_episode_steps
-
-
-def _reward(value: Any, env_id: str) -> float:
-    """The reward as float64, for every scalar-like: Python and NumPy numbers, arrays of shape () and (1,), None."""
-    if value is None:
-        return 0.0
-    if isinstance(value, float):
-        return float(value)
-    shape = tuple(getattr(value, "shape", ()))
-    number = value.item() if shape in {(), (1,)} and hasattr(value, "item") else value
-    cause: Exception | None = None
-    if not isinstance(number, str | bytes | bytearray):  # float() would read a number out of their text
-        try:
-            return float(number)
-        except (TypeError, ValueError, OverflowError) as error:
-            cause = error
-    raise UnsendableError(
-        f"expected {env_id} to give a real number as reward, got {type(value).__name__}"
-        f"{f' of shape {shape}' if shape else ''}{f' ({cause})' if cause else ''}; "
-        "the environment has already advanced",
-        code="EXECUTION_ERROR",
-    ) from cause
-
-
-def _flag(name: str, value: object, env_id: str) -> bool:
-    # NumPy's bool, and the scalar of any other array library.
-    if getattr(value, "shape", None) == () and str(getattr(value, "dtype", "")).endswith("bool"):
-        return bool(value)
-    raise UnsendableError(
-        f"expected {env_id} to give {name} as a bool, got {type(value).__name__} {str(value)[:100]}; "
-        "the environment has already advanced",
-        code="EXECUTION_ERROR",
-    )

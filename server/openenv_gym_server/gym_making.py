@@ -19,7 +19,7 @@ from gymnasium.wrappers import RenderCollection
 from openenv_gym_server.legacy import AnyEnv, LegacyEnv, as_gymnasium, looks_legacy, modern_metadata
 from openenv_gym_server.signatures import keywords_of
 
-__all__ = ["EnvSource", "collects_frames", "is_classic_control", "make_env", "registered_name"]
+__all__ = ["EnvSource", "collects_frames", "is_classic_control", "make_env", "portable", "registered_name"]
 
 EnvSource: TypeAlias = str | EnvSpec | Callable[..., Any]
 
@@ -85,6 +85,11 @@ def collects_frames(env: AnyEnv) -> bool:
             return True
         env = env.env
     return False
+
+
+def portable(source: EnvSource) -> EnvSource:
+    """The source as another process can use it, which may not know the ids that were registered in this one."""
+    return (_registered(source) or source) if isinstance(source, str) else source
 
 
 def _registered(env_id: str) -> EnvSpec | None:

@@ -7,21 +7,22 @@ knows Python objects and plain JSON, no frames and no HTTP: ``dispatch.py`` does
 from __future__ import annotations
 
 import dataclasses
-import difflib
 import inspect
 import uuid
-from collections.abc import Awaitable, Callable, Iterable, Mapping
-from typing import Any, cast, get_type_hints
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, cast
 
 import msgspec
 from pydantic import BaseModel
 
 from openenv_gym.errors import EnvironmentExecutionError, OpenEnvGymError
-from openenv_gym.messages import JSONObject, Outcome
+from openenv_gym.json_text import JSONObject
+from openenv_gym.messages import Outcome
 from openenv_gym.tools import CallToolAction, ListToolsAction
 from openenv_gym.transition import NOTES_KEY
 from openenv_gym.types import ServerMode, State
 from openenv_gym_server.codec import Codec, ModelCodec
+from openenv_gym_server.declared_models import declared_state
 from openenv_gym_server.environment import default_metadata
 from openenv_gym_server.errors import (
     encoding,
@@ -36,28 +37,16 @@ from openenv_gym_server.factories import is_async, overrides_twin
 from openenv_gym_server.mcp_environment import MCPEnvironment
 from openenv_gym_server.notes import Notes, quoted
 from openenv_gym_server.plain import plain_json
+from openenv_gym_server.remote_names import check_name, check_settable, missing_attribute
 from openenv_gym_server.settings import Names
 from openenv_gym_server.signatures import keywords_of
+from openenv_gym_server.space_codec import SpaceCodec
 from openenv_gym_server.tool_codec import ToolCodec, called_tool
 from openenv_gym_server.tool_results import timed_out
 
-__all__ = ["UNREACHABLE", "HostedEnvironment", "Models", "check_name"]
+__all__ = ["HostedEnvironment", "Models"]
 
 WaitFor = Callable[[Awaitable[Any]], Any]
-
-UNREACHABLE = frozenset({
-    # What a session has messages for, and counts by.
-    "reset", "step", "close", "reset_async", "step_async", "close_async", "reset_wait", "step_wait",
-    # What reaches any other name, past the check of names.
-    "get_wrapper_attr", "set_wrapper_attr", "has_wrapper_attr", "get_attr", "set_attr", "env_method",
-    # What is another object with names of its own, or whose mere reading changes the environment.
-    "unwrapped", "env", "envs", "legacy_env", "remote_target", "codec", "np_random",
-    # What the server takes away from the environment to tell the client.
-    "take_notes",
-    # What runs any code, or leads past the tools and their names.
-    "execute_code", "get_callables", "tool", "tool_caller", "mcp_server", "mcp_client", "mcp_session", "after_tool",
-})  # fmt: skip
-"""Names that no client may call or read, whatever the operator allows."""
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
@@ -91,9 +80,12 @@ class HostedEnvironment:
         codec: how its objects become JSON.
         finite: whether its codec says that no answer need be searched for a NaN or an infinity.
         asynchronous: whether it has anything to await.
+        binary: whether resets and steps may be binary frames, which need the Spaces of a Gymnasium environment.
         steps: steps of the current episode.
         total_steps: steps since it was made.
     """
+
+    failed = False  # an environment that raises may go on; a vector of them does not
 
     def __init__(self, env: Any, models: Models, wait_for: WaitFor, mode: str = ServerMode.SIMULATION.value) -> None:
         self.env = env
@@ -117,6 +109,19 @@ class HostedEnvironment:
         is_codec = hasattr(own, "encode_observation")
         self.codec: Codec = cast("Codec", own) if is_codec else _model_codec(env, models)
         self.finite = bool(getattr(self.codec, "finite", False))
+        self.binary = isinstance(self.codec, SpaceCodec)
+
+    @property
+    def environment_type(self) -> str:
+        """The name of the environment's class."""
+        return type(self.env).__name__
+
+    @property
+    def inline(self) -> bool:
+        """Whether its steps may run on the event loop."""
+        env = self.env
+        bound = self.asynchronous or getattr(env, "REQUIRES_SINGLE_THREAD_EXECUTOR", False)
+        return bool(getattr(env, "INLINE", False)) and not bound
 
     def go_on(self, earlier: HostedEnvironment) -> None:
         """Go on with the episode in which another session left the same environment."""
@@ -130,13 +135,21 @@ class HostedEnvironment:
         Raises:
             EnvironmentExecutionError: the environment raised, or its observation cannot be sent.
         """
+        return self.outcome(self.begin(keywords))
+
+    def begin(self, keywords: JSONObject) -> object:
+        """Begin an episode, as ``reset``; the first observation as the environment gave it.
+
+        Raises:
+            EnvironmentExecutionError: the environment raised.
+        """
         accepted = self._accepted(self._reset, keywords, self._reset.takes)
         with user_code:
             observation = self._settled(self._reset.call(**accepted))
         episode_id = keywords.get("episode_id")
         self.episode_id = episode_id if isinstance(episode_id, str) else str(uuid.uuid4())
         self.steps = 0
-        return self._outcome(observation)
+        return observation
 
     def step(self, data: JSONObject, keywords: JSONObject | None = None) -> Outcome:
         """Take the action in ``data``.
@@ -145,8 +158,15 @@ class HostedEnvironment:
             InvalidActionError: the action is refused; the environment has not seen it.
             EnvironmentExecutionError: the environment raised, or its observation cannot be sent.
         """
+        return self.outcome(self.act(self.decoded(data), keywords))
+
+    def act(self, action: object, keywords: JSONObject | None = None) -> object:
+        """Take a decoded action; the observation as the environment gave it.
+
+        Raises:
+            EnvironmentExecutionError: the environment raised.
+        """
         try:
-            action = self._decoded(data)
             if keywords:
                 is_tool_action = isinstance(action, CallToolAction | ListToolsAction)
                 takes = self._calls_take if is_tool_action else self._step.takes
@@ -160,7 +180,7 @@ class HostedEnvironment:
         if not isinstance(action, ListToolsAction):
             self.steps += 1
             self.total_steps += 1
-        return self._outcome(observation)
+        return observation
 
     @property
     def has_tools(self) -> bool:
@@ -181,14 +201,19 @@ class HostedEnvironment:
         """What is said of a call that has not ended in time, while it may still run on the environment's thread."""
         return self.codec.encode_observation(timed_out(name, seconds, begun=begun))
 
-    def _decoded(self, data: JSONObject) -> object:
+    def decoded(self, data: JSONObject) -> object:
+        """The action in ``data``.
+
+        Raises:
+            InvalidActionError: it is refused.
+        """
         try:
             return self.codec.decode_action(data)
         except RecursionError as error:
             message = "expected an action of fewer levels, got one nested too deeply to be read"
             raise invalid_message(fault("recursion", ["data"], message, None)) from error
-        except OpenEnvGymError:
-            raise
+        except OpenEnvGymError as error:
+            raise_as_environments(error)
         except BaseException as error:
             raise rejected(error, data) from error
 
@@ -208,17 +233,26 @@ class HostedEnvironment:
             return own | {name: counted[name] for name in untouched}
         return counted | own
 
-    def _outcome(self, observation: object) -> Outcome:
+    def outcome(self, observation: object) -> Outcome:
+        """What is said of an observation that the environment gave.
+
+        Raises:
+            EnvironmentExecutionError: it cannot be sent.
+        """
         try:
             outcome = self.codec.encode_observation(observation)
         except BaseException as error:  # noqa: BLE001 - a codec may be an environment's own, and raise anything
             raise_as_unsendable(error, "observation", advanced=True)
-        if not self._notes:
+        if not self._notes.waiting:
             return outcome
         metadata = outcome.metadata or {}
         earlier = metadata.get(NOTES_KEY)
-        notes = [*(earlier if isinstance(earlier, list) else []), *self._notes.take()]
+        notes = [*(earlier if isinstance(earlier, list) else []), *self.take_notes()]
         return msgspec.structs.replace(outcome, metadata=metadata | {NOTES_KEY: notes})
+
+    def take_notes(self) -> list[str]:
+        """What the client should hear of keywords that were left out."""
+        return self._notes.take()
 
     def _accepted(self, method: _Method, keywords: Mapping[str, Any], takes: Callable[[str], bool]) -> dict[str, Any]:
         accepted = {}
@@ -313,10 +347,18 @@ class HostedEnvironment:
             found = getattr(target, name, _MISSING)
             names = dir(target) if found is _MISSING else []
         if found is _MISSING:
-            own = getattr(self.env, "env_id", None) or type(self.env).__name__
-            message = f"{own} has no attribute {name[:100]!r}{_suggestion(name, names, allowed)}"
-            raise invalid_message(fault("missing_attribute", ["data", "name"], message, name))
+            raise missing_attribute(getattr(self.env, "env_id", None) or self.environment_type, name, names, allowed)
         return found
+
+    def set_attribute(self, name: str, value: object, allowed: Names) -> None:
+        """Set the attribute of that name, new ones too.
+
+        Raises:
+            InvalidActionError: the name is not allowed, or is one that is never set.
+        """
+        check_settable(name, allowed)
+        with user_code:
+            setattr(getattr(self.env, "remote_target", self.env), name, value)
 
     def close(self) -> None:
         """Close the environment, if it can be closed."""
@@ -327,34 +369,6 @@ class HostedEnvironment:
 
 
 _MISSING = object()
-
-
-def check_name(name: str, allowed: Names) -> None:
-    """Hold the name of a method or an attribute to what a client may reach.
-
-    Raises:
-        InvalidActionError: it is never reachable, or the operator does not allow it.
-    """
-    if name.startswith("_") or "." in name or name in UNREACHABLE:
-        message = (
-            f"{name[:100]!r} is never reachable: names with a leading underscore or a dot are not, nor those that "
-            "steer the session or reach past the environment's own face"
-        )
-    elif allowed != "all" and name not in allowed:
-        message = (
-            f"the server's setting remote_names does not have {name[:100]!r}{_suggestion(name, allowed, allowed)}; its "
-            f"operator can add it (--allow-remote {name[:100]})"
-        )
-    else:
-        return
-    raise invalid_message(fault("not_allowed", ["data", "name"], message, name))
-
-
-def _suggestion(name: str, names: Iterable[str], allowed: Names) -> str:
-    """The nearest of the names that a client may use, as the end of a message."""
-    usable = [each for each in names if not each.startswith("_") and each not in UNREACHABLE]
-    near = difflib.get_close_matches(name[:100], [each for each in usable if allowed == "all" or each in allowed])
-    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 class _Method:
@@ -376,17 +390,6 @@ def _is_record(state: object) -> bool:
 def _model_codec(env: Any, models: Models) -> ModelCodec:
     state = models.state
     if state is None or state is State:
-        state = _declared_state(type(env)) or state
+        state = declared_state(type(env)) or state
     codec = ToolCodec if isinstance(env, MCPEnvironment) else ModelCodec
     return codec(models.action, models.observation, state, models.reset_observation)
-
-
-def _declared_state(cls: type[Any]) -> type[Any] | None:
-    """The class that the annotation of ``state`` names, so that its fields are in the schema."""
-    getter = getattr(getattr(cls, "state", None), "fget", None)
-    try:
-        declared = get_type_hints(getter).get("return") if getter else None
-    except (NameError, TypeError, AttributeError):  # an annotation that is only there for type checkers
-        return None
-    is_record = inspect.isclass(declared) and (issubclass(declared, BaseModel) or dataclasses.is_dataclass(declared))
-    return declared if is_record else None

@@ -26,6 +26,7 @@ from openenv_gym_server.signatures import keywords_of
 __all__ = [
     "AnyEnv",
     "LegacyEnv",
+    "StepTuple",
     "as_gymnasium",
     "looks_legacy",
     "modern_info",
@@ -157,6 +158,15 @@ class LegacyEnv(gymnasium.Env[Any, Any]):
         close = getattr(self.legacy_env, "close", None)
         if callable(close):
             close()
+
+    def set_wrapper_attr(self, name: str, value: Any, *, force: bool = True) -> bool:
+        """Set an attribute where it is: on the environment inside, unless it is one of this face."""
+        if name in self.__dict__ or hasattr(type(self), name):
+            return super().set_wrapper_attr(name, value, force=force)
+        if not force and not hasattr(self.legacy_env, name):
+            return False
+        setattr(self.legacy_env, name, value)
+        return True
 
     def take_notes(self) -> list[str]:
         """What the caller asked for and the environment has no place for: each said once, then forgotten."""

@@ -13,6 +13,9 @@ MAX_NAME = 100
 class Notes:
     """Notes that wait to go with the next answer.
 
+    Attributes:
+        waiting: those that wait.
+
     Example:
         >>> notes = Notes()
         >>> notes.add("reset() takes no 'colour'")
@@ -23,14 +26,11 @@ class Notes:
         []
     """
 
-    __slots__ = ("_known", "_waiting")
+    __slots__ = ("_known", "waiting")
 
     def __init__(self) -> None:
         self._known: set[str] = set()
-        self._waiting: list[str] = []
-
-    def __bool__(self) -> bool:
-        return bool(self._waiting)
+        self.waiting: list[str] = []
 
     def add(self, text: str) -> None:
         """Note this, unless it was noted before; what comes after the last note is not noted."""
@@ -39,11 +39,11 @@ class Notes:
         if len(self._known) == MAX_NOTES:
             text = f"there is more of this kind than {MAX_NOTES} notes; further ones are left out"
         self._known.add(text)
-        self._waiting.append(text)
+        self.waiting.append(text)
 
     def take(self) -> list[str]:
         """Those that wait, which then wait no longer."""
-        waiting, self._waiting = self._waiting, []
+        waiting, self.waiting = self.waiting, []
         return waiting
 
 

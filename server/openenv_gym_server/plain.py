@@ -21,7 +21,7 @@ from pydantic import BaseModel
 from pydantic_core import PydanticSerializationError, to_jsonable_python
 
 from openenv_gym.errors import ValueMappingError
-from openenv_gym.messages import JSON
+from openenv_gym.json_text import JSON
 from openenv_gym.spaces.atoms import spell_float
 
 __all__ = ["drained", "plain_flag", "plain_json", "plain_record", "plain_reward"]

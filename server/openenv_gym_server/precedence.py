@@ -24,6 +24,7 @@ from openenv_gym_server.settings import ServerSettings, capacity_from_environmen
 __all__ = ["Held", "Operator", "acting", "current", "held", "hold", "serving_options"]
 
 _CAPACITY = "max_concurrent_envs"
+_PROTOCOL = "openenv_gym_server.websocket_protocol:WebSocketProtocol"  # by name: importing uvicorn is not free
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -147,11 +148,11 @@ def held(app: FastAPI) -> list[Held]:
 
 
 def serving_options(app: FastAPI, settings: ServerSettings) -> dict[str, Any]:
-    """``uvicorn_options`` for the settings that are in force in an application.
+    """``uvicorn_options`` for the settings that are in force in an application, and the protocol of its WebSockets.
 
     Args:
         app: the application.
         settings: what holds for an application that says nothing of its own.
     """
     every = [uvicorn_options(server.settings) for server in held(app)] or [uvicorn_options(settings)]
-    return {name: max(options[name] for options in every) for name in every[0]}
+    return {name: max(options[name] for options in every) for name in every[0]} | {"ws": _PROTOCOL}

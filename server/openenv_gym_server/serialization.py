@@ -9,7 +9,7 @@ from typing import TypeVar, cast
 
 import msgspec
 
-from openenv_gym.messages import JSONObject
+from openenv_gym.json_text import JSONObject
 from openenv_gym.tools import CallToolAction, ListToolsAction
 from openenv_gym.types import Action, Observation
 from openenv_gym_server.codec import ModelCodec

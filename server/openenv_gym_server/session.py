@@ -12,15 +12,28 @@ from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar, cast
 
-from openenv_gym.messages import JSONObject, Outcome, Request, Reset, State, Step
+from openenv_gym.frames import Kind as FrameKind
+from openenv_gym.frames import Packed
+from openenv_gym.json_text import JSONObject
+from openenv_gym.messages import (
+    Outcome,
+    Request,
+    Reset,
+    State,
+    Step,
+    VectorReset,
+    VectorStep,
+)
 from openenv_gym.types import SessionInfo
 from openenv_gym_server import dispatch
-from openenv_gym_server.dispatch import Terms
+from openenv_gym_server.dispatch import Hosted
 from openenv_gym_server.errors import SessionEndedError
 from openenv_gym_server.hosting import HostedEnvironment
+from openenv_gym_server.parsing import Payload, Terms, read
 from openenv_gym_server.reading import LARGE, off_the_loop
 from openenv_gym_server.settings import ServerSettings
 from openenv_gym_server.tickets import Ticket
+from openenv_gym_server.vector_hosting import HostedVector
 from openenv_gym_server.worker import Worker
 
 __all__ = ["TOOL_GRACE_S", "Kind", "Limit", "Session", "limited"]
@@ -79,9 +92,10 @@ class Session:
         kind: what ends it.
         worker: the thread of its environment.
         settings: the operator's settings.
+        weight: as how many sessions it counts: one for each environment.
 
     Attributes:
-        hosted: its environment; None until it is made.
+        hosted: its environment, or its environments; None until they are made.
         attached: whether a socket is attached to this kept session.
         end_at_detach: whether it was deleted while it had a socket.
         ending: why it ends or has ended; None while it lives.
@@ -89,11 +103,12 @@ class Session:
         farewell: tells the socket that the session has ended, and closes it.
     """
 
-    def __init__(self, session_id: str, kind: Kind, worker: Worker, settings: ServerSettings) -> None:
+    def __init__(self, session_id: str, kind: Kind, worker: Worker, settings: ServerSettings, weight: int = 1) -> None:
         self.id = session_id
+        self.weight = weight
         self.kind = kind
         self.worker = worker
-        self.hosted: HostedEnvironment | None = None
+        self.hosted: Hosted | None = None
         self.attached = False
         self.end_at_detach = False
         self.ending: str | None = None
@@ -116,9 +131,7 @@ class Session:
             lent: it is asked questions beside this session, which have to wait for one another on its thread.
         """
         hosted = self._environment
-        self._inline = bool(getattr(hosted.env, "INLINE", False)) and not (
-            lent or hosted.asynchronous or getattr(hosted.env, "REQUIRES_SINGLE_THREAD_EXECUTOR", False)
-        )
+        self._inline = hosted.inline and not lent
         self._timed |= hosted.has_tools
         self.touch()
 
@@ -133,7 +146,7 @@ class Session:
         return self._inline
 
     @property
-    def _environment(self) -> HostedEnvironment:
+    def _environment(self) -> Hosted:
         if self.hosted is None:
             raise SessionEndedError(f"Session {self.id} has no environment", code="SESSION_ERROR")
         return self.hosted
@@ -144,6 +157,8 @@ class Session:
 
     def idle_for(self, seconds: float) -> bool:
         """Whether it has been idle that long; work in flight is not idleness."""
+        if isinstance(self.hosted, HostedVector) and self.hosted.busy:
+            self.touch()  # steps that no message waits for now
         return self.hosted is not None and self._in_flight == 0 and time.monotonic() - self._active_at > seconds
 
     def info(self) -> SessionInfo:
@@ -154,21 +169,52 @@ class Session:
             created_at=self.created_at,
             last_activity_at=time.time() - (time.monotonic() - self._active_at),
             step_count=hosted.total_steps if hosted else 0,
-            environment_type=type(hosted.env).__name__ if hosted else "",
+            environment_type=hosted.environment_type if hosted else "",
         )
 
-    async def handle(self, text: str, terms: Terms) -> str | None:
-        """The answer to a text message; None where the peer asked to close.
+    @property
+    def failed(self) -> bool:
+        """Whether an environment of several has raised, so that the session must end."""
+        return self.hosted is not None and self.hosted.failed
+
+    def give_up(self) -> None:
+        """Have what its environments are doing end with an error, where that can be had."""
+        if isinstance(self.hosted, HostedVector):
+            self.hosted.give_up()
+
+    def inline_answer(self, payload: Payload, terms: Terms) -> str | bytes | None:
+        """The answer to a message that is answered on the event loop; None for any other, which ``handle`` takes.
+
+        A plain function, since a coroutine for what awaits nothing costs as much as a fifth of such a step.
+        """
+        if not self._inline or self._in_flight or len(payload) > LARGE:
+            return None
+        started = time.perf_counter()
+        request = read(payload, terms)
+        if isinstance(request, str):
+            return request
+        hosted = self._environment
+        if not _is_short(request, hosted):
+            return None
+        answer = dispatch.perform(hosted, request, terms)
+        ended = time.perf_counter()
+        self.touch()
+        if ended - started > INLINE_LIMIT_S:
+            self._too_slow = True
+            # Most vectors are reset once, and no step of one waits for another session's.
+            self._inline = not isinstance(hosted, HostedVector)
+        return answer
+
+    async def handle(self, payload: Payload, terms: Terms) -> str | bytes | None:
+        """The answer to a message, binary where it was; None where the peer asked to close.
 
         Raises:
             SessionEndedError: the environment took longer than the operator allows.
         """
-        if self._inline and len(text) <= LARGE:
-            return await self._handle_inline(text, terms)
-        if not self._timed:
-            return await self._run(dispatch.respond, self._environment, text, terms)
-        # Which limit holds, the message itself says.
-        request = await off_the_loop(len(text), dispatch.read, text, terms)
+        if not (self._timed or self._inline):
+            return await self._run(dispatch.respond, self._environment, payload, terms)
+        # Which limit holds, and whether a later step is taken on the loop, the message itself says.
+        request = await off_the_loop(len(payload), read, payload, terms)
         return request if isinstance(request, str) else await self._perform(request, terms)
 
     async def run(self, job: Callable[[HostedEnvironment], T], limit: Limit | None = None) -> T:
@@ -177,37 +223,44 @@ class Session:
         Raises:
             SessionEndedError: it took longer.
         """
-        return await limited(self._run(job, self._environment), limit or self._step_limit)
+        return await limited(self._run(job, self._single), limit or self._step_limit)
+
+    async def describe(self, request: Request, terms: Terms) -> str | bytes | None:
+        """The answer to the request that opened it, within the limit of a step.
+
+        Raises:
+            SessionEndedError: it took longer.
+        """
+        return await limited(self._run(dispatch.perform, self._environment, request, terms), self._step_limit)
 
     def called_tool(self, data: JSONObject) -> str | None:
         """The tool that an action calls; None where it calls none, or the environment has none."""
-        return self._environment.called_tool(data)
+        return self._single.called_tool(data)
 
-    async def _handle_inline(self, text: str, terms: Terms) -> str | None:
-        """Read the message here, and take a step here too, unless the session's thread is at work."""
-        started = time.perf_counter()
-        request = dispatch.read(text, terms)
-        if isinstance(request, str):
-            return request
-        if self._in_flight == 0 and isinstance(request, Step | State):
-            self.touch()
-            answer = dispatch.perform(self._environment, request, terms)
-            self._too_slow |= time.perf_counter() - started > INLINE_LIMIT_S
-            return answer
-        return await self._perform(request, terms)
+    @property
+    def _single(self) -> HostedEnvironment:
+        hosted = self._environment
+        assert isinstance(hosted, HostedEnvironment)  # a session of several has a socket, which takes other messages
+        return hosted
 
-    async def _perform(self, request: Request, terms: Terms) -> str | None:
+    async def _perform(self, request: Request | Packed, terms: Terms) -> str | bytes | None:
         """The answer to a message that was read, performed on the thread within the limit of its kind."""
         hosted = self._environment
 
-        def perform(hosted: HostedEnvironment) -> str | None:
+        def perform(hosted: Hosted) -> str | bytes | None:
             return dispatch.perform(hosted, request, terms)
 
-        if isinstance(request, Step) and (name := self.called_tool(request.data)) is not None:
-            return await self.call_tool(perform, name, lambda outcome: dispatch.observed(outcome, request).decode())
-        if isinstance(request, Reset):
+        limit = self._step_limit
+        if _resets(request):
             self._inline = self._inline and not self._too_slow
-        limit = self._reset_limit if isinstance(request, Reset) else self._step_limit
+            limit = self._reset_limit
+        elif isinstance(hosted, HostedVector):
+            # What is first come, first served waits for other steps than its own.
+            if isinstance(request, VectorStep) and request.data.at_least is None:
+                seconds = hosted.tool_timeout_s(request.data.actions)
+                limit = limit.within(None if seconds is None else seconds + TOOL_GRACE_S, _OF_TOOLS)
+        elif isinstance(request, Step) and (name := self.called_tool(request.data)) is not None:
+            return await self.call_tool(perform, name, lambda outcome: dispatch.observed(outcome, request).decode())
         return await limited(self._run(perform, hosted), limit)
 
     async def call_tool(
@@ -231,7 +284,7 @@ class Session:
         Raises:
             SessionEndedError: it took longer than the operator allows any step.
         """
-        hosted = self._environment
+        hosted = self._single
         seconds = hosted.tool_timeout_s(name, timeout_s)
         if seconds is None or (self._step_limit.seconds is not None and self._step_limit.seconds <= seconds):
             return await limited(self._run(job, hosted), self._step_limit)
@@ -273,6 +326,22 @@ def _drop(work: asyncio.Future[Any]) -> None:
     work.exception()
 
 
+def _is_short(request: Request | Packed, hosted: Hosted) -> bool:
+    """Whether it takes as long as a step at most."""
+    if isinstance(request, Packed):
+        return request.kind is FrameKind.STEP
+    return type(request) in (_SHORT_OF_MANY if isinstance(hosted, HostedVector) else _SHORT)
+
+
+def _resets(request: Request | Packed) -> bool:
+    if isinstance(request, Packed):
+        return request.kind is FrameKind.RESET
+    return isinstance(request, Reset | VectorReset)
+
+
+_SHORT = frozenset({Step, VectorStep, State})
+_SHORT_OF_MANY = _SHORT - {State}
+_OF_TOOLS = "what the tools may take that were called together, and a moment more,"
 _TOO_LONG = "the environment took longer than {} allows; its session has ended"
 
 

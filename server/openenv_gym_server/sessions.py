@@ -21,8 +21,8 @@ from concurrent.futures import Future
 from typing import TypeVar
 
 from openenv_gym.errors import OpenEnvGymError
-from openenv_gym.messages import JSON, OpenSettings
-from openenv_gym_server import dispatch
+from openenv_gym.messages import OpenSettings
+from openenv_gym_server.dispatch import Hosted
 from openenv_gym_server.errors import SessionEndedError, SessionNotFoundError, at_capacity, factory_calls
 from openenv_gym_server.factories import EnvironmentFactory
 from openenv_gym_server.hosting import HostedEnvironment, Models
@@ -30,6 +30,7 @@ from openenv_gym_server.reaper import Reaper
 from openenv_gym_server.session import Kind, Limit, Session, limited
 from openenv_gym_server.settings import DEFAULT_CAPACITY, ServerSettings
 from openenv_gym_server.slots import Place, Slots
+from openenv_gym_server.vector_sessions import VectorMaker, exact_keyword
 from openenv_gym_server.worker import Worker
 from openenv_gym_server.workers import Workers, close_unused
 
@@ -74,6 +75,7 @@ class Sessions:
         self._models = models
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
+        self._taken = 0
         self._workers = Workers(factory)
         self._borrowed = Slots(MAX_BORROWED)
         self._asked = Slots(MAX_ASKED)
@@ -82,7 +84,8 @@ class Sessions:
         self._last: HostedEnvironment | None = None
 
     def __len__(self) -> int:
-        return len(self._sessions)
+        """Places taken: a session of several environments takes as many."""
+        return self._taken
 
     @property
     def supports_concurrency(self) -> bool | None:
@@ -104,7 +107,7 @@ class Sessions:
     def capacity(self) -> dict[str, int | None]:
         """How full the server is; ``max_sessions`` is None where there is no limit."""
         return {
-            "active_sessions": len(self._sessions),
+            "active_sessions": len(self),
             "max_sessions": None if self.limit == sys.maxsize else self.limit,
         }
 
@@ -130,9 +133,13 @@ class Sessions:
             InvalidActionError: the client asked for what the operator or the factory does not allow.
             EnvironmentFactoryError: the environment could not be made.
         """
-        session = await self._admit(kind)
+        opening = opening or OpenSettings()
+        if opening.num_envs > 1 and self.factory.instance is None and self._workers.concurrent is None:
+            # How many there may be, only one that was made can tell.
+            await asyncio.to_thread(self._workers.ask)
+        session = await self._admit(kind, opening.num_envs)
         try:
-            await session.worker.run(self._make, session, opening or OpenSettings())
+            await session.worker.run(self._make, session, opening)
         except BaseException:
             self.begin_end(session, "its environment could not be made")
             raise
@@ -154,9 +161,11 @@ class Sessions:
         return session.gone
 
     async def end(self, session: Session, reason: str) -> None:
-        """End a session and wait until its slot is free, or for ``close_timeout_s``."""
+        """End a session and wait until its slot is free, or for ``close_timeout_s``, after which it is given up."""
         gone = asyncio.wrap_future(self.begin_end(session, reason))
         await asyncio.wait([gone], timeout=self.settings.close_timeout_s)
+        if not gone.done():
+            session.give_up()
 
     async def borrow(self, job: Callable[[HostedEnvironment], T], limit: Limit) -> T:
         """What the job gives on an environment made for it alone; it is not counted as a session.
@@ -217,40 +226,44 @@ class Sessions:
         gone = [self.begin_end(session, "the server stops") for session in list(self._sessions.values())]
         patience_s = self.settings.shutdown_timeout_s / 2
         deadline = time.monotonic() + patience_s
-        if gone:
-            await asyncio.wait([asyncio.wrap_future(one) for one in gone], timeout=patience_s)
+        for after_s in (0.75 * patience_s, 0.25 * patience_s):
+            if waiting := [asyncio.wrap_future(one) for one in gone if not one.done()]:
+                await asyncio.wait(waiting, timeout=after_s)
+            for session in list(self._sessions.values()):
+                session.give_up()
         self._workers.stop()
         busy = await self._workers.join(deadline)
         if busy:
             logger.warning("%d environments were still busy when the server stopped", busy)
 
-    async def _admit(self, kind: Kind) -> Session:
+    async def _admit(self, kind: Kind, weight: int) -> Session:
         deadline = time.monotonic() + self.settings.close_timeout_s
         while True:
             with self._lock:
-                active, limit = len(self._sessions), self.limit
-                session = self._begin(kind) if active < limit else None
+                active, limit = self._taken, self.limit
+                session = self._begin(kind, weight) if active + weight <= limit else None
                 leaving = [session.gone for session in self._sessions.values() if session.leaves]
             if session is not None:
                 return session
-            if active < limit:
+            if active + weight <= limit:
                 await self._workers.settled()
                 continue
             remaining = deadline - time.monotonic()
-            if not leaving or remaining <= 0:
-                raise at_capacity(active, limit, self._advice())
+            if not leaving or remaining <= 0 or weight > limit:
+                raise at_capacity(active, limit, self._advice(), weight)
             # Whoever closes one session and opens the next at once is not refused for the old one's last moments; and
             # single requests for a lent instance are served one after another.
             ended = [asyncio.wrap_future(gone) for gone in leaving]
             await asyncio.wait(ended, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
 
-    def _begin(self, kind: Kind) -> Session | None:
+    def _begin(self, kind: Kind, weight: int) -> Session | None:
         session_id = str(uuid.uuid4())
         worker = self._workers.take(f"openenv-session-{session_id[:8]}")
         if worker is None:
             return None
-        session = Session(session_id, kind, worker, self.settings)
+        session = Session(session_id, kind, worker, self.settings, weight)
         self._sessions[session_id] = session
+        self._taken += weight
         return session
 
     def _advice(self) -> str:
@@ -304,6 +317,11 @@ class Sessions:
     # ------------------------------------------------------------------------------------------- on threads
 
     def _make(self, session: Session, opening: OpenSettings) -> None:
+        if opening.vector:
+            session.hosted = VectorMaker(self.factory, self.settings, self._workers, self._hosted).make(
+                session.worker, opening
+            )
+            return
         hosted = self._hosted(session.worker, opening)
         if self.factory.instance is not None:
             if self._last is not None:
@@ -314,7 +332,7 @@ class Sessions:
     def _hosted(self, worker: Worker, opening: OpenSettings) -> HostedEnvironment:
         try:
             env = self.factory.make(
-                opening.env_kwargs, self.settings.allowed_env_kwargs, opening.render_mode, _exact_keyword
+                opening.env_kwargs, self.settings.allowed_env_kwargs, opening.render_mode, exact_keyword
             )
         except BaseException:
             self._workers.told(None)
@@ -340,13 +358,16 @@ class Sessions:
                 _close(hosted)
 
     def _finish(self, session: Session) -> None:
-        if session.hosted is not None and self.factory.instance is None:
-            _close(session.hosted)
-        self._forget(session)
+        try:
+            if session.hosted is not None and self.factory.instance is None:
+                _close(session.hosted)
+        finally:
+            self._forget(session)
 
     def _forget(self, session: Session) -> None:
         with self._lock:
             self._sessions.pop(session.id, None)
+            self._taken -= session.weight
         self._workers.release(session.worker)
         session.gone.set_result(None)
 
@@ -354,11 +375,7 @@ class Sessions:
 _DEFAULT = "the server's default for requests without a session (settings reset_timeout_s, step_timeout_s)"
 
 
-def _exact_keyword(name: str, value: JSON) -> object:
-    return dispatch.exact(value, "data", "env_kwargs", name)
-
-
-def _close(hosted: HostedEnvironment) -> None:
+def _close(hosted: Hosted) -> None:
     try:
         hosted.close()
     except OpenEnvGymError:

@@ -96,6 +96,9 @@ class ServerSettings:
         allowed_hosts: Host names, each with or without a port, that are served on a loopback address besides the
             loopback names, and whose own pages may use the server from a browser without TLS (addresses and names
             without a dot always may); default from ``OPENENV_ALLOWED_HOSTS``.
+        shards: where the processes are that serve this environment together, this one among them, for clients with
+            many environments to spread them: whole URLs, or ``":8001"``, that port of the host a client came to.
+            ``/metadata`` says them. Empty: this one serves alone.
 
     Raises:
         SettingsError: ``setting`` names the one that cannot be.
@@ -120,6 +123,7 @@ class ServerSettings:
     share_tracebacks: bool = False
     allowed_origins: Names = field(default_factory=_allowed_origins)
     allowed_hosts: Names = field(default_factory=_allowed_hosts)
+    shards: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "mode", _valid_mode(self.mode))
@@ -135,6 +139,7 @@ class ServerSettings:
             raise SettingsError(message, setting="share_tracebacks")
         for name, canonical in _NAMES.items():
             object.__setattr__(self, name, _valid_names(name, getattr(self, name), canonical))
+        object.__setattr__(self, "shards", _valid_shards(self.shards))
 
     @property
     def production(self) -> bool:
@@ -231,3 +236,18 @@ def _valid_names(setting: str, names: object, canonical: Callable[[str], str]) -
     if isinstance(names, str) or not isinstance(names, set | frozenset | list | tuple):
         raise SettingsError(f'expected {setting} to be a set of names or "all", got {names!r}', setting=setting)
     return frozenset(canonical(str(name)) for name in names)
+
+
+def _valid_shards(shards: object) -> tuple[str, ...]:
+    if isinstance(shards, str) or not isinstance(shards, list | tuple):
+        raise SettingsError(f"expected shards to be a sequence of URLs, got {shards!r}", setting="shards")
+    for shard in shards:
+        if not isinstance(shard, str) or not _SHARD.fullmatch(shard):
+            raise SettingsError(
+                f'expected each of shards to be a URL (http://host:port) or a port (":8001"), got {shard!r}',
+                setting="shards",
+            )
+    return tuple(shards)
+
+
+_SHARD = re.compile(r":[1-9][0-9]{0,4}|https?://[^\s/?#]+(?:/[^\s?#]*)?")

@@ -1,4 +1,4 @@
-"""Actions and observations of a Gymnasium environment as OpenEnv JSON.
+"""Actions and observations of a Gymnasium environment as OpenEnv JSON and as binary frames.
 
 An action is ``{"action": value}``, an observation ``{"obs": value}``; reward and done stand in the envelope, and the
 whole 5-tuple in its metadata. Each value has the JSON form of its Space. Not for making or stepping the environment
@@ -10,16 +10,19 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 import gymnasium
 
 from openenv_gym.errors import InvalidActionError, ValueMappingError
+from openenv_gym.exact import Writer
+from openenv_gym.frames import write_outcome
 from openenv_gym.info import encode_info
-from openenv_gym.messages import JSON, JSONObject, Outcome
-from openenv_gym.spaces import codec_for, schema_from_space
+from openenv_gym.json_text import JSON, JSONObject
+from openenv_gym.messages import Outcome
+from openenv_gym.spaces import BufferCodec, codec_for, schema_from_space
 from openenv_gym.spaces.atoms import spell_float
 from openenv_gym.transition import NOTES_KEY
 from openenv_gym_server.errors import MAX_FAULTS, fault, invalid_message
@@ -82,6 +85,8 @@ class SpaceCodec:
         self.env_id = env_id
         self._action = codec_for(action_space)
         self._observation = codec_for(observation_space)
+        self._action_buffer = BufferCodec(action_space)
+        self._observation_buffer = BufferCodec(observation_space)
         self._decode_member = self._action.decode_member
         self._encode = self._observation.encode
         self._dtype_noted = False
@@ -128,12 +133,61 @@ class SpaceCodec:
             metadata["reward"] = spell_float(reward)
             reward = None
         value = self._encode(observation.obs, "$.obs")
-        warnings = observation.warnings
-        if observation.early and not self._dtype_noted:
-            warnings += self._dtype_note(observation.obs)
+        warnings = self._notes(observation)
         if warnings:
             metadata[NOTES_KEY] = list(warnings)
         return Outcome(observation={"obs": value}, reward=reward, done=terminated or truncated, metadata=metadata)
+
+    def unpack_action(self, body: memoryview) -> Any:
+        """The action in the body of a binary step, with its Space's dtype and shape.
+
+        Raises:
+            InvalidActionError: the bytes are none of the Space, or the value does not lie in it; ``errors`` is what
+                the same action as JSON would have got.
+        """
+        try:
+            action = self._action_buffer.unpack(body)
+        except ValueMappingError as error:
+            raise invalid_message(fault("space_mismatch", ["action"], error.message, None)) from error
+        try:
+            self._action.require_member(action, _ACTION)
+        except ValueMappingError as error:
+            raise _invalid_action(self._action.encode(action), error) from error
+        return action
+
+    def pack_observation(self, observation: object, request_id: int, notes: Sequence[str] = ()) -> bytes:
+        """The binary outcome of a :class:`GymObservation`; it says what ``encode_observation`` says.
+
+        Args:
+            observation: what reset or step gave.
+            request_id: the id of the request.
+            notes: what the caller should hear besides.
+
+        Raises:
+            ValueMappingError: the observation does not fit its Space; ``path`` says where.
+        """
+        assert isinstance(observation, GymObservation)
+        reward = observation.reward
+        stepped = None if reward is None else ([reward], [observation.terminated], [observation.truncated])
+        info = Writer(opaque=True).write(dict(observation.info)) if observation.info else None
+        try:
+            parts = self._observation_buffer.pack_parts(observation.obs)
+        except ValueMappingError:
+            parts = self._observation_buffer.pack_parts(self._observation.cast(observation.obs, "$.obs"))
+        return write_outcome(
+            request_id,
+            1,
+            None,
+            observations=parts,
+            stepped=stepped,
+            info=info,
+            notes=(*self._notes(observation), *notes),
+        )
+
+    def _notes(self, observation: GymObservation) -> tuple[str, ...]:
+        if observation.early and not self._dtype_noted:
+            return observation.warnings + self._dtype_note(observation.obs)
+        return observation.warnings
 
     def encode_state(self, state: object) -> JSONObject:
         """The state as it is: :class:`GymEnvironment` keeps it as a JSON object."""

@@ -10,7 +10,8 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from openenv_gym.messages import JSONObject, Outcome
+from openenv_gym.json_text import JSONObject
+from openenv_gym.messages import Outcome
 from openenv_gym.tools import CallToolAction, CallToolObservation, ListToolsAction
 from openenv_gym_server.codec import ModelCodec, outcome_of, validated
 

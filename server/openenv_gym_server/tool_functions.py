@@ -18,7 +18,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError
 from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
-from openenv_gym.messages import JSONObject, encode_json
+from openenv_gym.json_text import JSONObject, encode_json
 from openenv_gym.tools import RESERVED_TOOL_NAMES, Tool
 from openenv_gym.types import ServerMode
 from openenv_gym_server.docstrings import described

@@ -9,7 +9,7 @@ Source of the shape: ``openenv`` 0.10.0 with ``fastmcp`` 3.
 from __future__ import annotations
 
 from openenv_gym.errors import ValueMappingError
-from openenv_gym.messages import JSON, JSONObject, encode_json
+from openenv_gym.json_text import JSON, JSONObject, encode_json
 from openenv_gym.tools import CallToolObservation, ToolError, ToolErrorType
 from openenv_gym_server.errors import text_of
 from openenv_gym_server.plain import plain_json

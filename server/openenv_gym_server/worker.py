@@ -56,7 +56,12 @@ class Worker:
         self._stopping = False
         self._lock = threading.Lock()
         self._thread = threading.Thread(target=self._main, name=name, daemon=True)
-        self._thread.start()
+        try:
+            self._thread.start()
+        except BaseException:
+            if self._loop is not None:
+                self._loop.close()
+            raise
 
     # ---------------------------------------------------------------------------------- from other threads
 
@@ -81,6 +86,14 @@ class Worker:
 
         self._put(run)
         return future
+
+    def post(self, job: Job) -> None:
+        """Run a job on the thread that raises nothing and that nobody waits for.
+
+        Raises:
+            SessionEndedError: the worker was stopped.
+        """
+        self._put(job)
 
     def run(self, job: Callable[..., T], *args: Any) -> Awaitable[T]:
         """Run ``job(*args)`` on the thread and await it on the running loop; cancelling does not stop the job.

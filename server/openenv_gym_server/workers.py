@@ -52,6 +52,11 @@ class Workers:
         if factory.instance is not None:
             self._single = True
 
+    @property
+    def decided(self) -> bool:
+        """Whether it is known if all environments live on one thread."""
+        return self._single is not None
+
     def take(self, name: str) -> Worker | None:
         """A thread for an environment; None while another is being made that tells whether it is the only one.
 
@@ -63,13 +68,13 @@ class Workers:
         with self._lock:
             if self._single is False:
                 return self._new(name)
-            if self._single is None:
-                if self._telling is not None:
-                    return None
-                self._telling = Future()
-                self._telling.set_running_or_notify_cancel()
+            if self._telling is not None:
+                return None
             if self._shared is None:
                 self._shared = self._new(name)
+            if self._single is None:
+                self._telling = Future()
+                self._telling.set_running_or_notify_cancel()
             return self._shared
 
     async def settled(self) -> None:
@@ -141,7 +146,8 @@ class Workers:
         return len(self._workers)
 
     def _new(self, name: str) -> Worker:
-        worker = Worker(name, may_be_async=self._factory.may_be_async)
+        with factory_calls(self._factory.name):  # there may be no more threads to be had
+            worker = Worker(name, may_be_async=self._factory.may_be_async)
         if len(self._workers) > 2 * sum(not known.join(0) for known in self._workers) + _KEPT_ENDED:
             self._workers = {known for known in self._workers if not known.join(0)}
         self._workers.add(worker)

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from openenv_gym_server.dispatch import Terms
+from openenv_gym_server.parsing import Terms
 from tests.text_envs import Echo
 
 STOCK = Terms()

@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 from openenv_gym.info import decode_exact, encode_exact
-from openenv_gym_server import dispatch
-from openenv_gym_server.dispatch import HANDLERS, Terms, perform, read, respond
-from openenv_gym_server.hosting import UNREACHABLE, HostedEnvironment, Models
+from openenv_gym_server import parsing
+from openenv_gym_server.dispatch import HANDLERS, perform, respond
+from openenv_gym_server.hosting import HostedEnvironment, Models
+from openenv_gym_server.parsing import Terms, read
+from openenv_gym_server.remote_names import UNREACHABLE
 from tests.openenv_gym_server.rendering import OURS, STOCK, Rendering, no_wait
 from tests.text_envs import Bare, Heard, Say
 
@@ -254,7 +256,7 @@ def test_the_name_is_checked_before_the_arguments_are_read(
     def read_exact(value: Any) -> Any:
         raise AssertionError("the arguments of a call that is refused are not worth the work")
 
-    monkeypatch.setattr(dispatch, "decode_exact", read_exact)
+    monkeypatch.setattr(parsing, "decode_exact", read_exact)
     answer = ask(hosted, {"type": "x-call", "data": {"name": "reset", "args": [1], "kwargs": {"a": 1}}}, OURS)
     assert code_of(answer) == "VALIDATION_ERROR"
 
@@ -302,6 +304,30 @@ def test_reading_gives_the_request_or_the_error_frame(hosted: HostedEnvironment)
     assert isinstance(read("{", STOCK), str)
 
 
+def test_an_attribute_is_set_where_the_operator_allows_it(hosted: HostedEnvironment) -> None:
+    message = {"type": "x-set_attr", "data": {"name": "label", "values": [{"$": "tuple", "items": [1]}]}}
+    assert ask(hosted, message, OURS) == {"type": "x-set_attr"}
+    assert hosted.env.label == (1,)
+    for data, loc in (
+        ({"name": "render_mode", "values": [1]}, ["data", "name"]),
+        ({"name": "other", "values": [1]}, ["data", "name"]),
+        ({"name": "label", "values": []}, ["data", "values"]),
+        ({"name": "label", "values": [1, 2]}, ["data", "values"]),
+        ({"name": "label", "values": [{"$": "odd"}]}, ["data", "values", 0]),
+    ):
+        refused = ask(hosted, {"type": "x-set_attr", "data": data}, OURS)
+        assert code_of(refused) == "VALIDATION_ERROR"
+        assert refused["data"]["errors"][0]["loc"] == loc
+    assert hosted.env.label == (1,)
+
+
+@pytest.mark.parametrize("message", [{"type": "x-vector_reset"}, {"type": "x-vector_step", "data": {"actions": []}}])
+def test_what_is_for_several_environments_is_refused_by_one(hosted: HostedEnvironment, message: Any) -> None:
+    refused = ask(hosted, message, OURS)
+    assert code_of(refused) == "VALIDATION_ERROR"
+    assert "one environment" in refused["data"]["message"]
+
+
 def test_every_answered_message_has_one_function() -> None:
     assert {kind.__name__ for kind in HANDLERS} == {
         "Reset",
@@ -311,6 +337,9 @@ def test_every_answered_message_has_one_function() -> None:
         "Render",
         "Call",
         "GetAttr",
+        "SetAttr",
+        "VectorReset",
+        "VectorStep",
         "Mcp",
     }
 

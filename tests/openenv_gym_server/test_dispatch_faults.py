@@ -7,9 +7,10 @@ from typing import Any
 
 import pytest
 
-from openenv_gym_server import dispatch
-from openenv_gym_server.dispatch import Terms, read, respond
+from openenv_gym_server import parsing
+from openenv_gym_server.dispatch import respond
 from openenv_gym_server.hosting import HostedEnvironment, Models
+from openenv_gym_server.parsing import LEFT_OUT, Terms, read
 from tests.openenv_gym_server.rendering import OURS, STOCK, Rendering, no_wait
 from tests.text_envs import Echo, Heard, Say
 
@@ -34,7 +35,7 @@ def test_actions_and_exact_values_nested_too_deeply_are_refused(monkeypatch: pyt
         raise RecursionError
 
     hosted = HostedEnvironment(Rendering(), Models(Say, Heard), no_wait)
-    monkeypatch.setattr(dispatch, "decode_exact", too_deep)
+    monkeypatch.setattr(parsing, "decode_exact", too_deep)
     monkeypatch.setattr(hosted.codec, "decode_action", too_deep)
     for text in ('{"type":"step","data":{"message":"x"}}', '{"type":"reset","data":{"seed":1}}'):
         refused = json.loads(respond(hosted, text, OURS) or "")
@@ -58,7 +59,7 @@ def test_a_large_faulty_message_is_diagnosed_without_being_made() -> None:
             assert refused["data"]["errors"][0]["loc"] == loc
         if loc:
             assert refused["id"] == 5
-            assert refused["data"]["errors"][0]["input"] == dispatch.LEFT_OUT
+            assert refused["data"]["errors"][0]["input"] == LEFT_OUT
 
 
 def test_a_shared_traceback_is_the_environments() -> None:

@@ -8,7 +8,7 @@ import httpx
 import pytest
 from websockets.exceptions import InvalidStatus
 
-from openenv_gym.providers.process import _BOOT
+from openenv_gym.providers._boot import boot_command
 from openenv_gym_server.app import create_app
 from tests.sockets import ask, socket_of
 from tests.text_envs import Echo, Heard, Say
@@ -18,7 +18,7 @@ BEARER = {"Authorization": f"Bearer {TOKEN}"}
 
 
 def start(**config):
-    process = subprocess.Popen([sys.executable, "-c", _BOOT], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    process = subprocess.Popen(boot_command(), stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
     config = {"module": "openenv_gym_server.guard", "sys_path": sys.path, "token": TOKEN, **config}
     process.stdin.write(json.dumps(config) + "\n")
     process.stdin.flush()

@@ -187,7 +187,7 @@ def test_metadata_has_what_the_registry_knows():
         "reward_threshold": 475.0,
         "nondeterministic": False,
         "max_episode_steps": 500,
-        "autoreset_modes": [],
+        "autoreset_modes": ["NextStep", "SameStep", "Disabled"],
         "shards": None,
     }
     assert environment.render_mode == "rgb_array"
@@ -287,4 +287,11 @@ def test_only_the_inline_class_is_inline():
 def test_the_description_is_a_whole_sentence_or_paragraph(doc, said):
     environment = GymEnvironment(type("Told", (Synthetic,), {"__doc__": doc}))
     assert environment.get_metadata().description == said
+    environment.close()
+
+
+def test_an_attribute_of_a_wrapped_environment_is_set_where_it_is() -> None:
+    environment = GymEnvironment("CartPole-v1")
+    environment.remote_target.gravity = 1.5  # type: ignore[attr-defined]
+    assert environment.gymnasium_env.unwrapped.gravity == 1.5  # type: ignore[attr-defined]
     environment.close()

@@ -6,7 +6,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import OrderEnforcing, PassiveEnvChecker, TimeLimit
 
 from openenv_gym.errors import EnvironmentExecutionError
-from openenv_gym_server.gym_making import is_classic_control, make_env
+from openenv_gym_server.gym_making import is_classic_control, make_env, portable
 from openenv_gym_server.legacy import LegacyEnv
 from tests.exactness.synthetic import OldestApi, Synthetic
 
@@ -120,3 +120,9 @@ def test_only_classic_control_is_known_to_be_fast():
     assert not is_classic_control("Nothing-v7")
     assert not is_classic_control(Synthetic)
     assert not is_classic_control(EnvSpec("synthetic/Function-v0", entry_point=make_modern))
+
+
+def test_an_id_is_carried_to_another_process_as_its_spec() -> None:
+    assert portable("CartPole-v1") is gymnasium.registry["CartPole-v1"]
+    assert portable("NoSuch-v0") == "NoSuch-v0"
+    assert portable(str) is str

@@ -1,5 +1,7 @@
 """Environments of the old API, one class a variant, as hand-written code of those years looks."""
 
+from typing import Any
+
 import gymnasium
 import numpy as np
 import pytest
@@ -239,3 +241,23 @@ def test_close_closes_the_environment_inside_if_it_can_be_closed():
 
 def test_a_failing_modern_environment_is_modern():
     assert not looks_legacy(Failing())
+
+
+def test_an_attribute_is_set_where_it_is() -> None:
+    class Inside:
+        observation_space = action_space = gymnasium.spaces.Discrete(2)
+        mood = "calm"
+
+        def reset(self) -> int:
+            return 0
+
+        def step(self, action: Any) -> Any:
+            return 0, 1.0, False, {}
+
+    env = LegacyEnv(Inside())
+    assert env.set_wrapper_attr("mood", "glad")
+    assert env.set_wrapper_attr("render_mode", "ansi")
+    assert not env.set_wrapper_attr("new", 1, force=False)
+    assert env.set_wrapper_attr("new", 1)
+    assert (env.legacy_env.mood, env.legacy_env.new, env.render_mode) == ("glad", 1, "ansi")
+    assert not hasattr(env.legacy_env, "render_mode")

@@ -9,10 +9,10 @@ def test_each_thing_is_noted_once() -> None:
     notes = Notes()
     for text in ("a", "b", "a"):
         notes.add(text)
-    assert notes
+    assert notes.waiting == ["a", "b"]
     assert notes.take() == ["a", "b"]
     notes.add("a")
-    assert not notes
+    assert not notes.waiting
     assert notes.take() == []
 
 

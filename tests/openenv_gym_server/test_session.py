@@ -11,10 +11,14 @@ from typing import Any
 
 import pytest
 
-from openenv_gym_server.dispatch import Terms
+from openenv_gym.messages import OpenSettings
+from openenv_gym_server import session as session_module
 from openenv_gym_server.errors import SessionEndedError
 from openenv_gym_server.factories import EnvironmentFactory
+from openenv_gym_server.gym_app import GymFactory
 from openenv_gym_server.hosting import Models
+from openenv_gym_server.lane_vector import MAX_INLINE
+from openenv_gym_server.parsing import Terms
 from openenv_gym_server.reading import LARGE
 from openenv_gym_server.session import Limit, Session
 from openenv_gym_server.sessions import Sessions
@@ -54,7 +58,10 @@ class Run:
 
     def ask(self, kind: str, **data: Any) -> dict[str, Any]:
         message = {"type": kind, **({"data": data} if kind != "state" else {})}
-        answer = self.loop.run_until_complete(self.session.handle(json.dumps(message), Terms()))
+        text = json.dumps(message)
+        answer = self.session.inline_answer(text, Terms())
+        if answer is None:
+            answer = self.loop.run_until_complete(self.session.handle(text, Terms()))
         assert answer is not None
         return json.loads(answer)
 
@@ -94,6 +101,38 @@ def test_a_step_above_the_limit_moves_the_session_to_its_thread_at_the_next_rese
     assert inline.env.stepped_on[2].startswith("openenv-session-")
 
 
+def test_the_state_of_several_environments_is_told_on_the_thread() -> None:
+    sessions = Sessions(EnvironmentFactory(GymFactory("CartPole-v1")), Models(dict, dict), ServerSettings())
+
+    async def play() -> None:
+        for settings, short in ((OpenSettings(), True), (OpenSettings(num_envs=2), False)):
+            session = await sessions.open("socket", settings)
+            assert bool(session.inline_answer('{"type":"state"}', Terms())) is short
+        await sessions.shutdown()
+
+    asyncio.run(play())
+
+
+def test_many_environments_that_take_turns_are_never_stepped_on_the_loop() -> None:
+    sessions = Sessions(
+        EnvironmentFactory(GymFactory("CartPole-v1")),
+        Models(dict, dict),
+        ServerSettings(max_concurrent_envs="unlimited"),
+    )
+
+    async def play() -> None:
+        for kind, count, inline in (
+            ("sync", MAX_INLINE, True),
+            ("sync", MAX_INLINE + 1, False),
+            ("vector_entry_point", MAX_INLINE + 1, True),
+        ):
+            session = await sessions.open("socket", OpenSettings(num_envs=count, vectorization=kind))
+            assert session.inline is inline
+        await sessions.shutdown()
+
+    asyncio.run(play())
+
+
 def test_a_large_message_is_read_on_the_thread(inline: Run) -> None:
     inline.ask("reset")
     inline.ask("step", message="x" * LARGE)
@@ -104,6 +143,7 @@ def test_bad_input_on_the_loop_is_answered_as_elsewhere(inline: Run) -> None:
     assert inline.ask("step")["data"]["code"] == "VALIDATION_ERROR"
     assert inline.ask("unheard_of")["data"]["code"] == "UNKNOWN_TYPE"
     assert inline.ask("step", message="exit")["data"]["code"] == "EXECUTION_ERROR"
+    assert inline.session.inline_answer('{"type":"close"}', Terms()) is None
     assert inline.loop.run_until_complete(inline.session.handle('{"type":"close"}', Terms())) is None
 
 
@@ -209,3 +249,32 @@ def test_a_reset_has_its_own_limit_whatever_its_size(size: int) -> None:
 def test_a_limit_in_place_of_none_keeps_its_grace() -> None:
     assert Limit(None, "a", 0.5).or_else(1.0, "b") == Limit(1.0, "b", 0.5)
     assert Limit(2.0, "a", 0.5).or_else(1.0, "b") == Limit(2.0, "a", 0.5)
+
+
+@pytest.mark.parametrize("fast", [True, False])
+def test_several_fast_environments_are_stepped_on_the_loop_until_a_step_is_slow(
+    fast: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(session_module, "INLINE_LIMIT_S", 60.0 if fast else -1.0)
+    factory = EnvironmentFactory(GymFactory("CartPole-v1"))
+    sessions = Sessions(factory, Models(dict, dict), ServerSettings())
+
+    async def play() -> list[bool]:
+        session = await sessions.open("socket", OpenSettings(num_envs=2))
+        found = [session.inline]
+        for message in (
+            '{"type":"x-vector_reset"}',
+            '{"type":"x-vector_step","data":{"actions":[{"action":1},{"action":0}]}}',
+            '{"type":"x-vector_step","data":{"actions":[{"action":1},{"action":0}]}}',
+        ):
+            terms = Terms(extended=True)
+            answer = session.inline_answer(message, terms) or await session.handle(message, terms)
+            assert "error" not in str(answer)
+            found.append(session.inline)
+        assert session.info().environment_type == "InlineGymEnvironment"
+        assert session.info().step_count == 4
+        await sessions.end(session, "done")
+        await sessions.shutdown()
+        return found
+
+    assert asyncio.run(play()) == ([True] * 4 if fast else [True, True, False, False])

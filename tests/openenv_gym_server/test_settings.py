@@ -16,6 +16,10 @@ from openenv_gym_server.settings import ServerSettings, capacity_from_environmen
     [
         ("mode", "training"),
         ("max_concurrent_envs", 0),
+        ("shards", ":8001"),
+        ("shards", [8001]),
+        ("shards", [":0"]),
+        ("shards", ["host:8001"]),
         ("max_concurrent_envs", True),
         ("max_concurrent_envs", 1.5),
         ("session_timeout_s", 0),
@@ -100,3 +104,8 @@ def test_a_capacity_of_the_environment_that_is_none_is_named(monkeypatch: pytest
 def test_an_empty_environment_variable_sets_no_mode(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv("OPENENV_MODE", text)
     assert ServerSettings().mode == "simulation"
+
+
+def test_the_places_of_the_shards_are_urls_or_ports() -> None:
+    shards = [":1", ":65535", "http://a:8000", "https://a/b"]
+    assert ServerSettings(shards=shards).shards == tuple(shards)  # type: ignore[arg-type]

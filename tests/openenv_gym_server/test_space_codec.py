@@ -8,7 +8,7 @@ import pytest
 from gymnasium import spaces
 
 from openenv_gym.errors import InvalidActionError, ValueMappingError
-from openenv_gym.messages import encode_json
+from openenv_gym.json_text import encode_json
 from openenv_gym.spaces import space_from_json
 from openenv_gym_server.space_codec import GymObservation, SpaceCodec, _walk
 from tests.exactness.synthetic import SPACES

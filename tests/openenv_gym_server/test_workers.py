@@ -160,3 +160,12 @@ def test_threads_that_have_ended_are_forgotten() -> None:
         assert worker.join(WAIT_S)
     assert len(workers._workers) < 40
     assert ended(workers)
+
+
+def test_what_a_function_makes_is_decided_by_the_first_it_made() -> None:
+    assert workers_of(Echo).decided
+    workers = workers_of(make_echo)
+    assert not workers.decided
+    assert workers.ask() is True
+    assert workers.decided
+    assert ended(workers)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from uuid import uuid4
 
-from openenv_gym.messages import JSONObject
+from openenv_gym.json_text import JSONObject
 from openenv_gym.tools import CallToolAction, CallToolObservation
 from openenv_gym.types import Action, State
 from openenv_gym_server.mcp_environment import MCPEnvironment

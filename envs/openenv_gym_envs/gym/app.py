@@ -8,7 +8,7 @@ from typing import Any
 from fastapi import FastAPI
 
 from openenv_gym.errors import ProtocolError, SettingsError
-from openenv_gym.messages import decode_json
+from openenv_gym.json_text import decode_json
 from openenv_gym_server.gym_app import create_gym_app
 from openenv_gym_server.settings import ServerSettings
 

@@ -13,7 +13,7 @@ from fastapi import Request
 from pydantic import BaseModel, ValidationError
 
 from openenv_gym.errors import MessageTooLargeError, ProtocolError
-from openenv_gym.messages import JSON, decode_json
+from openenv_gym.json_text import JSON, decode_json
 from openenv_gym_server.errors import fault, invalid_action, invalid_message
 
 __all__ = ["checked", "decoded", "documented", "received"]

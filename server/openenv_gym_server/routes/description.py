@@ -6,6 +6,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import JSONResponse
 
 from openenv_gym.errors import OpenEnvGymError
+from openenv_gym.json_text import JSONObject
 from openenv_gym.types import EnvironmentMetadata, SchemaResponse
 from openenv_gym_server.routes.served import Served, failure, guarded_router
 
@@ -24,7 +25,7 @@ def router(served: Served) -> APIRouter:
     )
     async def metadata(request: Request) -> Response:
         try:
-            return JSONResponse(await served.catalogue.metadata())
+            return JSONResponse(_with_shards(await served.catalogue.metadata(), served.settings.shards))
         except OpenEnvGymError as error:
             return failure(error, request)
 
@@ -41,3 +42,13 @@ def router(served: Served) -> APIRouter:
             return failure(error, request)
 
     return routes
+
+
+def _with_shards(metadata: JSONObject, shards: tuple[str, ...]) -> JSONObject:
+    """The document with the processes that serve together: among what is said to Gymnasium, where something is."""
+    if not shards:
+        return metadata
+    said = metadata.get("gymnasium")
+    if isinstance(said, dict):
+        return {**metadata, "gymnasium": {**said, "shards": list(shards)}}
+    return {**metadata, "shards": list(shards)}

@@ -16,12 +16,18 @@ from pydantic import BaseModel
 from starlette.requests import ClientDisconnect
 
 from openenv_gym.errors import InvalidActionError, OpenEnvGymError
-from openenv_gym.messages import JSON, JSONObject, Outcome, Reset, State, Step, encode_json
+from openenv_gym.json_text import JSON, JSONObject, encode_json
+from openenv_gym.messages import (
+    Outcome,
+    Reset,
+    State,
+    Step,
+)
 from openenv_gym.types import ResetRequest, StepRequest, StepResponse
 from openenv_gym_server import dispatch
-from openenv_gym_server.dispatch import Terms
 from openenv_gym_server.errors import SessionEndedError, encoding, invalid_message
 from openenv_gym_server.hosting import HostedEnvironment
+from openenv_gym_server.parsing import Terms, check_reset
 from openenv_gym_server.reading import off_the_loop
 from openenv_gym_server.routes import body
 from openenv_gym_server.routes.served import Served, failure, guarded_router
@@ -180,7 +186,7 @@ async def _still_there(request: Request) -> None:
 def _reset_content(raw: bytes) -> JSONObject:
     data = body.decoded(raw, required=False)
     content = {} if data is None else _valid(ResetRequest, data)
-    dispatch.check_reset(content, "body")
+    check_reset(content, "body")
     return content
 
 

@@ -19,7 +19,7 @@ from starlette.routing import Match
 from starlette.types import Scope
 
 from openenv_gym.errors import OpenEnvGymError, ValueMappingError
-from openenv_gym.messages import JSON, JSONObject, encode_json
+from openenv_gym.json_text import JSON, JSONObject, encode_json
 from openenv_gym.types import GetTaskRangeRequest, GetTaskRequest, ListTasksRequest, NumTasksRequest
 from openenv_gym_server.errors import TaskError, encoding, raise_as_environments, raise_as_unsendable
 from openenv_gym_server.hosting import HostedEnvironment

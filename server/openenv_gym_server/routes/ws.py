@@ -9,21 +9,26 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import dataclasses
-import functools
-from typing import Any
 from urllib.parse import parse_qs
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from openenv_gym.errors import InvalidActionError, OpenEnvGymError
-from openenv_gym.messages import SUBPROTOCOL, Close, Open, OpenSettings, Request, RequestId
-from openenv_gym_server import dispatch
-from openenv_gym_server.dispatch import Terms
-from openenv_gym_server.errors import SessionEndedError, error_frame, fault, invalid_message
+from openenv_gym.frames import Packed
+from openenv_gym.messages import (
+    SUBPROTOCOL,
+    Close,
+    Open,
+    Request,
+    RequestId,
+)
+from openenv_gym_server.errors import SessionEndedError, error_frame
+from openenv_gym_server.parsing import Payload, Terms, no_binary, read
 from openenv_gym_server.reading import off_the_loop
 from openenv_gym_server.reports import report
 from openenv_gym_server.routes.served import Served
 from openenv_gym_server.session import Session
+from openenv_gym_server.vector_sessions import check_opening
 
 __all__ = ["WebSocketApp"]
 
@@ -120,9 +125,10 @@ class _Connection:
         try:
             async with asyncio.timeout(self._open_timeout_s):
                 while (text := await self._next_text()) is not None:
-                    request = await off_the_loop(len(text), dispatch.read, text, terms)
-                    if not isinstance(request, str):
+                    request = await off_the_loop(len(text), read, text, terms)
+                    if not isinstance(request, str | Packed):
                         return request
+                    assert isinstance(request, str)  # a text frame is no packed request
                     await self._send(request)
         except TimeoutError as error:
             raise SessionEndedError(
@@ -134,7 +140,7 @@ class _Connection:
     async def _answer_open(self, request: Open, terms: Terms) -> None:
         """Make the session's environment and describe it; there is no session where the request cannot be met."""
         try:
-            _check_open(request.data)
+            check_opening(request.data, self._sessions.factory)
             session = await self._sessions.open("socket", request.data)
         except InvalidActionError as error:
             await self._refuse(error, "x-open", request.id)
@@ -145,17 +151,22 @@ class _Connection:
             return
         self._own(session)
         terms = dataclasses.replace(terms, session_id=session.id)
-        answer = await session.run(functools.partial(dispatch.perform, request=request, terms=terms))
+        answer = await session.describe(request, terms)
         assert answer is not None  # only close has none
         await self._send(answer)
 
     async def _converse(self, session: Session) -> None:
         session.farewell = self._farewell
-        while (text := await self._next_text()) is not None and session.ending is None:
-            answer = await session.handle(text, self._terms)
+        terms = self._terms
+        while (payload := self._payload_of(await self._receive())) is not None and session.ending is None:
+            answer = session.inline_answer(payload, terms)
+            if answer is None:
+                answer = await session.handle(payload, terms)
             if answer is None:
                 return
             await self._send(answer)
+            if session.failed:
+                return
 
     async def _leave(self) -> None:
         session = self._session
@@ -175,27 +186,35 @@ class _Connection:
 
     # -------------------------------------------------------------------------------------------- the socket
 
+    def _payload_of(self, event: Message) -> Payload | None:
+        """What a frame holds: a string of a text frame, bytes of a binary one; None once the peer is gone."""
+        text: str | None = event.get("text")
+        if text is not None:
+            return text
+        if event["type"] == "websocket.receive":
+            content: bytes = event["bytes"]
+            return content
+        self._closed = True
+        return None
+
     async def _next_text(self) -> str | None:
         """The next text frame; None once the peer is gone. A binary frame is answered and passed over."""
-        while True:
-            event = await self._receive()
-            if event["type"] != "websocket.receive":
-                self._closed = True
-                return None
-            text: str | None = event.get("text")
-            if text is not None:
-                return text
-            message = "a text frame with a JSON object was expected, got a binary frame"
-            await self._send(error_frame(invalid_message(fault("string_type", [], message, None))).decode())
+        while (payload := self._payload_of(await self._receive())) is not None:
+            if isinstance(payload, str):
+                return payload
+            await self._send(error_frame(no_binary()).decode())
+        return None
 
     async def _refuse(self, error: OpenEnvGymError, message: str, request_id: RequestId = None) -> None:
         report(error, self._terms.session_id, message)
         frame = error_frame(error, request_id, share_traceback=self._terms.share_tracebacks)
         await self._send(frame.decode())
 
-    async def _send(self, text: str) -> None:
-        if not self._closed:
-            await self._asgi_send({"type": "websocket.send", "text": text})
+    async def _send(self, content: str | bytes) -> None:
+        if self._closed:
+            return
+        form = "text" if isinstance(content, str) else "bytes"
+        await self._asgi_send({"type": "websocket.send", form: content})
 
     async def _close(self) -> None:
         if self._closed:
@@ -203,19 +222,3 @@ class _Connection:
         self._closed = True
         with contextlib.suppress(OSError, RuntimeError):  # the peer closed at the same moment
             await self._asgi_send({"type": "websocket.close", "code": 1000})
-
-
-def _check_open(opening: OpenSettings) -> None:
-    """Refuse what belongs to vector sessions.
-
-    Raises:
-        InvalidActionError: the opening asks for more than one environment.
-    """
-    if opening.num_envs != 1:
-        message = "this server opens sessions of one environment each"
-        raise invalid_message(fault("not_supported", ["data", "num_envs"], message, opening.num_envs))
-    for name in ("autoreset_mode", "vectorization"):
-        value: Any = getattr(opening, name)
-        if value is not None:
-            message = "belongs to sessions of several environments, which this server does not open"
-            raise invalid_message(fault("not_supported", ["data", name], message, value))

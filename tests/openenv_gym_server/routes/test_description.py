@@ -7,6 +7,8 @@ from starlette.testclient import TestClient
 
 from openenv_gym.types import EnvironmentMetadata, Observation, State
 from openenv_gym_server.app import create_app
+from openenv_gym_server.gym_app import create_gym_app
+from openenv_gym_server.settings import ServerSettings
 from tests.text_envs import Bare, Echo, Heard, Say
 
 
@@ -73,3 +75,16 @@ def test_a_field_without_a_schema_does_not_take_the_others_along() -> None:
         properties = client.get("/schema").json()["observation"]["properties"]
     assert properties["caption"]["type"] == "string"
     assert "type" not in properties["frame"]
+
+
+def test_the_processes_that_serve_together_are_said_at_the_top_where_nothing_is_said_to_gymnasium() -> None:
+    settings = ServerSettings(shards=(":8001", "https://host/two"))
+    with TestClient(create_app(Bare, Say, Heard, settings=settings)) as client:
+        assert client.get("/metadata").json()["shards"] == [":8001", "https://host/two"]
+
+
+def test_the_processes_that_serve_together_are_said_among_what_is_said_to_gymnasium() -> None:
+    with TestClient(create_gym_app("CartPole-v1", settings=ServerSettings(shards=(":8001",)))) as client:
+        metadata = client.get("/metadata").json()
+    assert metadata["gymnasium"]["shards"] == [":8001"]
+    assert "shards" not in metadata

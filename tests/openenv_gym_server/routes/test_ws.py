@@ -138,9 +138,11 @@ def test_a_session_is_opened_with_what_the_operator_allows() -> None:
             assert setting in refused["data"]["message"]
             assert refused["data"]["errors"][0]["loc"] == ["data", "env_kwargs", name]
         for data in (
-            {"num_envs": 2},
-            {"autoreset_mode": "NextStep"},
-            {"vectorization": "sync"},
+            {"num_envs": 0},
+            {"num_envs": 65_537},
+            {"autoreset_mode": "Sometimes"},
+            {"vectorization": "vector_entry_point"},
+            {"max_episode_steps": 5},
             {"render_mode": "ansi"},
         ):
             assert ask(socket, {"type": "x-open", "data": data})["data"]["code"] == "VALIDATION_ERROR"
