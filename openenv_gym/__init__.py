@@ -14,6 +14,8 @@ from openenv_gym.registration import register_ids
 
 if TYPE_CHECKING:
     from openenv_gym.client import EnvClient as EnvClient
+    from openenv_gym.client_pool import ClientPool as ClientPool
+    from openenv_gym.client_pool import pool as pool
     from openenv_gym.discovery import connect as connect
     from openenv_gym.env import RemoteEnv as RemoteEnv
     from openenv_gym.generic_client import GenericAction as GenericAction
@@ -35,11 +37,13 @@ if TYPE_CHECKING:
     from openenv_gym.types import Observation as Observation
     from openenv_gym.types import State as State
     from openenv_gym.types import StepResult as StepResult
+    from openenv_gym.vector import RemoteVectorEnv as RemoteVectorEnv
 
 _LAZY = {
     "Action": "openenv_gym.types",
     "CallToolAction": "openenv_gym.tools",
     "CallToolObservation": "openenv_gym.tools",
+    "ClientPool": "openenv_gym.client_pool",
     "ConnectionSettings": "openenv_gym.transports.base",
     "EnvClient": "openenv_gym.client",
     "GenericAction": "openenv_gym.generic_client",
@@ -51,6 +55,7 @@ _LAZY = {
     "ProcessProvider": "openenv_gym.providers.process",
     "Provider": "openenv_gym.providers.base",
     "RemoteEnv": "openenv_gym.env",
+    "RemoteVectorEnv": "openenv_gym.vector",
     "State": "openenv_gym.types",
     "StepResult": "openenv_gym.types",
     "SyncEnvClient": "openenv_gym.sync_client",
@@ -59,12 +64,14 @@ _LAZY = {
     "ToolErrorType": "openenv_gym.tools",
     "UnicodeText": "openenv_gym.spaces.text",
     "connect": "openenv_gym.discovery",
+    "pool": "openenv_gym.client_pool",
 }
 
 __all__ = [
     "Action",
     "CallToolAction",
     "CallToolObservation",
+    "ClientPool",
     "ConnectionSettings",
     "EnvClient",
     "GenericAction",
@@ -76,6 +83,7 @@ __all__ = [
     "ProcessProvider",
     "Provider",
     "RemoteEnv",
+    "RemoteVectorEnv",
     "State",
     "StepResult",
     "SyncEnvClient",
@@ -85,6 +93,7 @@ __all__ = [
     "UnicodeText",
     "connect",
     "errors",
+    "pool",
 ]
 __version__ = "0.1.0"
 

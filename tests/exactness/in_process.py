@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from openenv_gym.info import decode_info
-from openenv_gym.messages import decode_json, encode_json
+from openenv_gym.json_text import decode_json, encode_json
 from openenv_gym.spaces import codec_for, space_from_json
 from openenv_gym_server.gym_environment import GymEnvironment, GymObservation
 

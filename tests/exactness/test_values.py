@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 from openenv_gym.errors import ValueMappingError
-from openenv_gym.messages import decode_json, encode_json
+from openenv_gym.json_text import decode_json, encode_json
 from openenv_gym.spaces import codec_for, schema_from_space
 from tests.openenv_gym.spaces.strategies import assert_same_sample, samples, spaces, typed_error
 

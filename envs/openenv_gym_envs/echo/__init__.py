@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from openenv_gym_envs.echo.app import create_app
     from openenv_gym_envs.echo.client import EchoEnv
     from openenv_gym_envs.echo.environment import EchoAction, EchoEnvironment, EchoObservation
-    from openenv_gym_envs.echo.remote import RemoteEcho
+    from openenv_gym_envs.echo.remote import RemoteEcho, RemoteEchoVector
 
 __all__ = [
     "CallToolAction",
@@ -23,6 +23,7 @@ __all__ = [
     "ListToolsAction",
     "ListToolsObservation",
     "RemoteEcho",
+    "RemoteEchoVector",
     "create_app",
 ]
 
@@ -37,6 +38,7 @@ _HOMES = {
     "ListToolsAction": "openenv_gym.tools",
     "ListToolsObservation": "openenv_gym.tools",
     "RemoteEcho": "openenv_gym_envs.echo.remote",
+    "RemoteEchoVector": "openenv_gym_envs.echo.remote",
     "create_app": "openenv_gym_envs.echo.app",
 }
 

@@ -1,4 +1,4 @@
-"""``openenv/echo-v0``: the echo environment as a ``gymnasium.Env`` of text.
+"""``openenv/echo-v0``: the echo environment as a ``gymnasium.Env`` of text, and many of them as a ``VectorEnv``.
 
 One text is one call of ``echo_message``, on this project's server and on OpenEnv's own. Not for its other tool, which
 ``EchoEnv`` calls (``client.py``).
@@ -6,17 +6,18 @@ One text is one call of ``echo_message``, on this project's server and on OpenEn
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from openenv_gym.env import RemoteEnv
 from openenv_gym.errors import SettingsError, ToolCallError, ValueMappingError
-from openenv_gym.interface import SpaceOverrides
+from openenv_gym.interface import Interface, SpaceOverrides
 from openenv_gym.spaces import UnicodeText, codec_for
 from openenv_gym.tools import ToolErrorType
+from openenv_gym.vector import RemoteVectorEnv
 from openenv_gym_envs.echo.client import greeting_in
 
-__all__ = ["RemoteEcho"]
+__all__ = ["RemoteEcho", "RemoteEchoVector"]
 
 TARGET = "openenv_gym_envs.echo"
 TOOL = "echo_message"
@@ -49,22 +50,64 @@ class RemoteEcho(RemoteEnv):
     """
 
     def __init__(self, base_url: str | None = None, **settings: Any) -> None:
-        ours: dict[str, Any] = {
-            "action_space": UnicodeText(),
-            "observation_space": UnicodeText(),
-            "encode_action": said,
-            "decode_observation": heard,
-        }
-        if base_url is None and all(settings.get(name) is None for name in ("provider", "target", "env_id")):
-            ours["target"] = TARGET
-        super().__init__(base_url, **(ours | settings))
+        super().__init__(base_url, **_of_echo(settings, base_url))
 
     def _describe(self, overrides: SpaceOverrides, env_id: str | None, env_kwargs: Mapping[str, Any] | None) -> None:
         super()._describe(overrides, env_id, env_kwargs)
-        action = self._interface.schema.get("action")
-        fields = action.get("properties") if isinstance(action, dict) else None
-        if not isinstance(fields, dict) or "tool_name" not in fields:
-            raise _no_echo(f"{self.base_url} serves {self._interface.name!r}, whose actions are no calls of tools")
+        _require_echo(self._interface, self.base_url)
+
+
+class RemoteEchoVector(RemoteVectorEnv):
+    """Echo environments, stepped together: what is said to each comes back from it.
+
+    Actions and observations are tuples of texts, one an environment. Without an address and ``provider`` it starts a
+    server of its own on this machine.
+
+    Args:
+        num_envs: how many environments.
+        base_url: a server's address or several.
+        **settings: whatever else ``RemoteVectorEnv`` takes.
+
+    Raises:
+        SettingsError: a server is no echo server: at the making, or at the first reset or step that shows it.
+        ToolCallError: a call gave no result; ``env_index`` says whose.
+
+    Example:
+        >>> import gymnasium, openenv_gym
+        >>> envs = gymnasium.make_vec("openenv/echo-v0", num_envs=2)
+        >>> envs.reset(seed=0)[0]
+        ('Echo environment ready!', 'Echo environment ready!')
+        >>> envs.step(("Hello,", "World!"))[0]
+        ('Hello,', 'World!')
+        >>> envs.close()
+    """
+
+    def __init__(self, num_envs: int = 1, *, base_url: str | Sequence[str] | None = None, **settings: Any) -> None:
+        super().__init__(num_envs, base_url=base_url, **_of_echo(settings, base_url))
+
+    def _check(self, interface: Interface, base_url: str) -> None:
+        super()._check(interface, base_url)
+        _require_echo(interface, base_url)
+
+
+def _of_echo(settings: Mapping[str, Any], base_url: object) -> dict[str, Any]:
+    """The settings, with what an echo environment has besides."""
+    ours: dict[str, Any] = {
+        "action_space": UnicodeText(),
+        "observation_space": UnicodeText(),
+        "encode_action": said,
+        "decode_observation": heard,
+    }
+    if base_url is None and all(settings.get(name) is None for name in ("provider", "target", "env_id")):
+        ours["target"] = TARGET
+    return {**ours, **settings}
+
+
+def _require_echo(interface: Interface, base_url: str) -> None:
+    action = interface.schema.get("action")
+    fields = action.get("properties") if isinstance(action, dict) else None
+    if not isinstance(fields, dict) or "tool_name" not in fields:
+        raise _no_echo(f"{base_url} serves {interface.name!r}, whose actions are no calls of tools")
 
 
 def said(text: object) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from openenv_gym import UnicodeText
 from openenv_gym.errors import SettingsError, ToolCallError, ValueMappingError
 from openenv_gym.providers.process import ProcessProvider
 from openenv_gym.tools import CallToolAction, CallToolObservation
-from openenv_gym_envs.echo.remote import RemoteEcho, heard, said
+from openenv_gym_envs.echo.remote import RemoteEcho, RemoteEchoVector, heard, said
 from openenv_gym_server import create_app, create_gym_app
 from tests.openenv_gym_server.test_mcp_environment_stock import NativeNotes
 from tests.serving import serve
@@ -83,3 +83,27 @@ def test_what_a_server_answers_is_read_strictly():
     with pytest.raises(ToolCallError) as caught:
         heard({"tool_name": "echo_message", "error": {"error_type": "timeout", "message": "late"}})
     assert caught.value.error_type == "timeout"
+
+
+def test_many_are_stepped_together(echo_url):
+    envs = gymnasium.make_vec("openenv/echo-v0", num_envs=2, base_url=echo_url)
+    assert isinstance(envs.unwrapped, RemoteEchoVector)
+    assert envs.single_action_space == envs.single_observation_space == UnicodeText()
+    assert envs.reset(seed=0)[0] == ("Echo environment ready!",) * 2
+    assert envs.step(("Hello,", "ünï ☃"))[0] == ("Hello,", "ünï ☃")
+    twin = pickle.loads(pickle.dumps(envs.unwrapped))
+    envs.close()
+    twin.reset()
+    assert twin.step(("a", "b"))[0] == ("a", "b")
+    twin.close()
+
+
+def test_many_need_no_address():
+    envs = gymnasium.make_vec("openenv/echo-v0", num_envs=3, autoreset_mode="Disabled")
+    assert envs.reset()[0] == ("Echo environment ready!",) * 3
+    envs.close()
+
+
+def test_a_server_of_something_else_is_told_when_many_are_made():
+    with serve(create_gym_app("CartPole-v1")) as url, pytest.raises(SettingsError, match=r"expected an echo server"):
+        gymnasium.make_vec("openenv/echo-v0", num_envs=1, base_url=url)
