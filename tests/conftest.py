@@ -9,6 +9,10 @@ import os
 
 import hypothesis
 
+from tests.trainers import TRAINERS, WITH_TRAINERS
+
+collect_ignore = [] if TRAINERS else WITH_TRAINERS
+
 os.environ.setdefault("SDL_VIDEODRIVER", "dummy")
 os.environ.setdefault("SDL_AUDIODRIVER", "dummy")
 os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")

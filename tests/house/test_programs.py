@@ -1,21 +1,22 @@
-"""The programs beside the packages run: every example, and every group of benchmarks in its shortest form."""
+"""The examples run. Those that learn are in ``test_learning_programs.py``, the benchmarks in ``test_benchmarks.py``."""
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 
 import pytest
 
 from tests.house.repository import ROOT
+from tests.trainers import TRAINERS
 
-EXAMPLES = ["demo.py"]
-GROUPS = {"single": ["--pairs", "1", "--seconds", "0.05"], "startup": ["--pairs", "1"]}
+EXAMPLES = ["demo.py", "ppo_sb3_cartpole.py", "ppo_sharded.py"]
+LEARNERS = EXAMPLES[1:]
+"""They need the trainers, and have tests of their own."""
 
 
-def run(*arguments):
-    done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=110)
+def run(*arguments, timeout_s=110):
+    done = subprocess.run([sys.executable, *arguments], cwd=ROOT, capture_output=True, text=True, timeout=timeout_s)
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -30,11 +31,8 @@ def test_the_demo_finds_every_environment_identical():
     assert all("yes" in row for row in rows)
 
 
-@pytest.mark.parametrize("group", GROUPS)
-def test_a_group_of_benchmarks_writes_its_rows(group, tmp_path):
-    output = tmp_path / "rows.json"
-    table = run("-m", "benchmarks", group, *GROUPS[group], "--output", str(output))
-    rows = json.loads(output.read_text())["rows"]
-    assert rows
-    assert all(row["ratio"] > 0 for row in rows)
-    assert group in table
+@pytest.mark.parametrize("program", [each for each in EXAMPLES if TRAINERS or each not in LEARNERS])
+def test_an_example_says_what_it_does_and_takes(program):
+    text = run(f"examples/{program}", "--help")
+    assert f"python examples/{program}" in text
+    assert "--seed" in text

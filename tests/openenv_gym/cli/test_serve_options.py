@@ -8,7 +8,7 @@ import typer
 from fastapi.testclient import TestClient
 from typer.testing import CliRunner
 
-from openenv_gym.cli import app
+from openenv_gym.cli import app, serving
 from openenv_gym.errors import SettingsError
 from openenv_gym.messages import SUBPROTOCOL
 from openenv_gym_server.precedence import held
@@ -59,7 +59,7 @@ def served(monkeypatch, tmp_path):
     listeners: list[tuple[str, int]] = []
 
     class Recorder:
-        def __init__(self, config, target):
+        def __init__(self, config, tell):
             configs.append(config)
 
         def run(self, sockets):
@@ -67,8 +67,7 @@ def served(monkeypatch, tmp_path):
             for listener in sockets:
                 listener.close()
 
-    # The package's own name for the module is the command in it.
-    monkeypatch.setattr(sys.modules["openenv_gym.cli.serve"], "_Announcing", Recorder)
+    monkeypatch.setattr(serving, "_Telling", Recorder)
 
     def run(text, *options, env=None, port="0"):
         name = f"a_module_to_serve_{next(_numbers)}"
@@ -141,6 +140,8 @@ EFFECTS = {
     "--max-concurrent-envs": ("3", field("max_concurrent_envs", 3)),
     "--allow-env-kwarg": ("size", makes_it_of_a_size),
     "--allow-remote": ("size", tells_its_size),
+    "--workers": ("1", field("shards", ())),
+    "--shard-url": ("http://a:1/one", field("shards", ("http://a:1/one",))),
     "--token": ("secret", wants_the_token),
     "--session-timeout": ("none", field("session_timeout_s", None)),
     "--step-timeout": ("5", field("step_timeout_s", 5.0)),
@@ -157,6 +158,7 @@ OF_THE_APP = {
     "--allow-env-kwarg": "size",
     "--allow-remote": "size",
     "--session-timeout": "none",
+    "--shard-url": "http://a",
     "--step-timeout": "5",
     "--max-message-size-mb": "1.5",
 }
