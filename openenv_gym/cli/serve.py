@@ -1,58 +1,76 @@
-"""``openenv-gym serve``: one environment as an OpenEnv service.
+"""``openenv-gym serve``: one environment as an OpenEnv service. Reads the options.
 
-The server is named by module path, so that a client-only program never imports it.
+What serves by them is ``serving.py``, one process, or ``workers.py``, several.
 """
 
 from __future__ import annotations
 
-import ast
-import contextlib
-import importlib
-import json
+import functools
 import socket
 import sys
 from typing import Annotated, Any
 
 import typer
-import uvicorn
 
-from openenv_gym.cli.failures import told_short
-from openenv_gym.errors import OpenEnvGymError, SettingsError
+from openenv_gym.cli.serving import Service, run, url_of
+from openenv_gym.cli.workers import supervise
+from openenv_gym.errors import SettingsError
 
 __all__ = ["serve"]
 
 _NEVER = {"none", "off", "0"}
 
+_Target = Annotated[
+    str,
+    typer.Argument(
+        help="A Gymnasium id (CartPole-v1, package:namespace/Name-v0), a package of an environment "
+        "(openenv_gym_envs.echo), module:app, or module:Class, the class of an environment."
+    ),
+]
+_Mode = Annotated[
+    str | None, typer.Option(envvar="OPENENV_MODE", help="simulation, or production: no reset, step, state.")
+]
+_Workers = Annotated[
+    int,
+    typer.Option(
+        min=1, help="Server processes, each on a port of its own: PORT, PORT+1, …; clients shard over all of them."
+    ),
+]
+_Urls = Annotated[
+    list[str] | None,
+    typer.Option(help="Where clients reach the processes, if not at this host and these ports; repeated."),
+]
+_Capacity = Annotated[
+    str | None,
+    typer.Option(envvar="MAX_CONCURRENT_ENVS", help='Sessions at a time of each worker; a number or "unlimited".'),
+]
+_Keywords = Annotated[
+    list[str] | None, typer.Option(help="NAME=VALUE for its making, in JSON or Python; may be repeated.")
+]
+_KeywordNames = Annotated[
+    list[str] | None, typer.Option(help='A name clients may give as env_kwargs; "all" for every one.')
+]
+_RemoteNames = Annotated[
+    list[str] | None, typer.Option(help='A method or attribute clients may use; "all" for every one.')
+]
+_Token = Annotated[
+    str | None, typer.Option(envvar="OPENENV_TOKEN", help="What every client must send as a bearer token.")
+]
+
 
 def serve(  # noqa: PLR0917  (one parameter an option)
     context: typer.Context,
-    target: Annotated[
-        str,
-        typer.Argument(
-            help="A Gymnasium id (CartPole-v1, package:namespace/Name-v0), a package of an environment "
-            "(openenv_gym_envs.echo), module:app, or module:Class, the class of an environment."
-        ),
-    ],
+    target: _Target,
     host: Annotated[str, typer.Option(help="Address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(envvar="PORT", min=0, max=65535, help="0: the system chooses.")] = 8000,
-    mode: Annotated[
-        str | None, typer.Option(envvar="OPENENV_MODE", help="simulation, or production: no reset, step, state.")
-    ] = None,
-    max_concurrent_envs: Annotated[
-        str | None, typer.Option(envvar="MAX_CONCURRENT_ENVS", help='Sessions at a time; a number or "unlimited".')
-    ] = None,
-    env_kwarg: Annotated[
-        list[str] | None, typer.Option(help="NAME=VALUE for its making, in JSON or Python; may be repeated.")
-    ] = None,
-    allow_env_kwarg: Annotated[
-        list[str] | None, typer.Option(help='A name clients may give as env_kwargs; "all" for every one.')
-    ] = None,
-    allow_remote: Annotated[
-        list[str] | None, typer.Option(help='A method or attribute clients may use; "all" for every one.')
-    ] = None,
-    token: Annotated[
-        str | None, typer.Option(envvar="OPENENV_TOKEN", help="What every client must send as a bearer token.")
-    ] = None,
+    mode: _Mode = None,
+    workers: _Workers = 1,
+    shard_url: _Urls = None,
+    max_concurrent_envs: _Capacity = None,
+    env_kwarg: _Keywords = None,
+    allow_env_kwarg: _KeywordNames = None,
+    allow_remote: _RemoteNames = None,
+    token: _Token = None,
     session_timeout: Annotated[str, typer.Option(help="Seconds a session may be idle; none: no limit.")] = "none",
     step_timeout: Annotated[str, typer.Option(help="Seconds a step may take; none: no limit.")] = "none",
     ping_interval: Annotated[str, typer.Option(help="Seconds between WebSocket pings; none: no pings.")] = "20",
@@ -68,17 +86,20 @@ def serve(  # noqa: PLR0917  (one parameter an option)
     the module's own as they are, and so do the variables OPENENV_MODE and MAX_CONCURRENT_ENVS.
     """
     given = _given(context)
-    settings = _settings(
-        mode=mode if "mode" in given else None,
-        max_concurrent_envs=_capacity(max_concurrent_envs) if "max_concurrent_envs" in given else None,
-        allowed_env_kwargs=_names(allow_env_kwarg),
-        remote_names=_names(allow_remote),
-        token=token,
-        session_timeout_s=_seconds("session-timeout", session_timeout),
-        step_timeout_s=_seconds("step-timeout", step_timeout),
-        max_message_size_mb=max_message_size_mb,
-    )
-    options: dict[str, Any] = {
+    fields: dict[str, Any] = {
+        "mode": mode,
+        "max_concurrent_envs": _capacity(max_concurrent_envs) if "max_concurrent_envs" in given else None,
+        "allowed_env_kwargs": _names(allow_env_kwarg),
+        "remote_names": _names(allow_remote),
+        "token": token,
+        "session_timeout_s": _seconds("session-timeout", session_timeout),
+        "step_timeout_s": _seconds("step-timeout", step_timeout),
+        "max_message_size_mb": max_message_size_mb,
+        "shards": shard_url or [],
+    }
+    if "mode" not in given:
+        del fields["mode"]
+    options = {
         "log_level": log_level,
         "proxy_headers": proxy_headers,
         "ws_ping_interval": _seconds("ping-interval", ping_interval),
@@ -86,10 +107,11 @@ def serve(  # noqa: PLR0917  (one parameter an option)
     }
     # As "python -m" does: what lies in the current directory can be served by name.
     sys.path.insert(0, "")
-    app = _load(target, settings, env_kwargs=dict(map(_keyword, env_kwarg or ())), given=given)
-    options |= importlib.import_module("openenv_gym_server.precedence").serving_options(app, settings)
-    listener = _listen(host, port)
-    _Announcing(uvicorn.Config(app, **options), target).run(sockets=[listener])
+    service = Service(target=target, fields=fields, given=given, env_kwargs=env_kwarg or [], options=options)
+    if workers == 1:
+        run(service, functools.partial(_listen, host, port), functools.partial(_announce, target))
+    else:
+        supervise(service, _listen_on_all(host, port, workers), functools.partial(_announce_all, target))
 
 
 _FIELDS = {
@@ -101,6 +123,7 @@ _FIELDS = {
     "session_timeout": "session_timeout_s",
     "step_timeout": "step_timeout_s",
     "max_message_size_mb": "max_message_size_mb",
+    "shard_url": "shards",
 }
 """The options that are fields of ``ServerSettings``, with the fields' names."""
 
@@ -118,34 +141,20 @@ def _given(context: typer.Context) -> dict[str, str]:
     return given
 
 
-def _load(target: str, settings: Any, **keywords: Any) -> Any:
-    """The target's app; what its own module raises is told short, and is no error of this program's."""
-    load_app = importlib.import_module("openenv_gym_server.target").load_app
-    try:
-        return load_app(target, settings, **keywords)
-    except OpenEnvGymError:
-        raise
-    except Exception as error:  # the module's own code may raise anything, and its author has to be told
-        typer.echo(f"openenv-gym: {target} cannot be loaded: {told_short(error)}", err=True)
-        raise typer.Exit(1) from error
+def _announce(target: str, listener: socket.socket) -> None:
+    """Say how to use the server: with port 0 nobody else knows the address."""
+    url = url_of(listener)
+    typer.echo(f'{target} at {url}    gymnasium.make("{_id_for(target)}", base_url="{url}")')
 
 
-class _Announcing(uvicorn.Server):
-    """A server that says, once it listens, how to use it: with port 0 nobody else knows the address."""
+def _announce_all(target: str, listeners: list[socket.socket]) -> None:
+    urls = [url_of(listener) for listener in listeners]
+    usage = f'gymnasium.make_vec("{_id_for(target)}", num_envs={len(urls)}, base_url="{urls[0]}")'
+    typer.echo(f"{target} at {' '.join(urls)}    {usage}")
 
-    def __init__(self, config: uvicorn.Config, target: str) -> None:
-        super().__init__(config)
-        self._target = target
 
-    async def startup(self, sockets: list[Any] | None = None) -> None:
-        await super().startup(sockets)
-        if not self.started:
-            return
-        importlib.import_module("openenv_gym_server.tuning").collect_rarely()
-        host, port = (sockets or [])[0].getsockname()[:2]
-        url = f"http://{f'[{host}]' if ':' in host else host}:{port}"
-        env_id = _IDS.get(self._target.partition(":")[0], "openenv/remote-v0")
-        typer.echo(f'{self._target} at {url}    gymnasium.make("{env_id}", base_url="{url}")')
+def _id_for(target: str) -> str:
+    return _IDS.get(target.partition(":")[0], "openenv/remote-v0")
 
 
 _IDS = {"openenv_gym_envs.echo": "openenv/echo-v0"}
@@ -165,10 +174,23 @@ def _listen(host: str, port: int) -> socket.socket:
         ) from error
 
 
-def _settings(*, mode: str | None, **fields: Any) -> Any:
-    if mode is not None:
-        fields["mode"] = mode
-    return importlib.import_module("openenv_gym_server.settings").ServerSettings(**fields)
+def _listen_on_all(host: str, port: int, workers: int) -> list[socket.socket]:
+    """A listening socket for each worker, on ports in a row; on whichever the system chooses, for port 0."""
+    if port and port + workers - 1 > 65535:
+        raise SettingsError(
+            f"expected the last of {workers} workers' ports to be 65535 at most, got --port {port}; choose a lower "
+            "one, or --port 0 for free ones",
+            setting="port",
+        )
+    listeners: list[socket.socket] = []
+    try:
+        for number in range(workers):
+            listeners.append(_listen(host, port + number if port else 0))  # noqa: PERF401 (those before an error close)
+    except BaseException:
+        for listener in listeners:
+            listener.close()
+        raise
+    return listeners
 
 
 def _capacity(text: str | None) -> int | str | None:
@@ -183,8 +205,8 @@ def _capacity(text: str | None) -> int | str | None:
         ) from None
 
 
-def _names(names: list[str] | None) -> frozenset[str] | str:
-    return "all" if "all" in (names or ()) else frozenset(names or ())
+def _names(names: list[str] | None) -> list[str] | str:
+    return "all" if "all" in (names or ()) else names or []
 
 
 def _seconds(option: str, text: str) -> float | None:
@@ -194,15 +216,3 @@ def _seconds(option: str, text: str) -> float | None:
         return float(text)
     except ValueError:
         raise SettingsError(f"expected --{option} to be seconds or none, got {text!r}", setting=option) from None
-
-
-def _keyword(entry: str) -> tuple[str, Any]:
-    name, equals, text = entry.partition("=")
-    if not equals or not name.isidentifier():
-        raise SettingsError(f"expected --env-kwarg NAME=JSON, got {entry!r}", setting="env_kwargs")
-    for read in (json.loads, ast.literal_eval):
-        # Both spellings of true, false and none, since a Python programmer will type either.
-        with contextlib.suppress(ValueError, SyntaxError):
-            return name, read(text)
-    # A bare word is the string it looks like: --env-kwarg map_name=8x8.
-    return name, text
