@@ -3,6 +3,7 @@
 #   make demo                                          see it work
 #   make test                                          the whole test suite
 #   make check                                         every gate that a change has to pass
+#   make bench                                         how fast it is, beside its peers
 #   make test PYTHON=python3.13 VENV=.venv-3.13        the suite on another Python
 
 PYTHON  ?= python3
@@ -11,11 +12,12 @@ WORKERS ?= 2
 MEASURE ?= yes
 ARGS    ?=
 
-BIN       := $(VENV)/bin
-PIP       := $(BIN)/python -m pip install --quiet --constraint constraints.txt
-DEMO_DONE := $(VENV)/.installed-demo
-DEV_DONE  := $(VENV)/.installed-dev
-MEASURED  := $(VENV)/.coverage-of-the-suite
+BIN        := $(VENV)/bin
+PIP        := $(BIN)/python -m pip install --quiet --constraint constraints.txt
+DEMO_DONE  := $(VENV)/.installed-demo
+DEV_DONE   := $(VENV)/.installed-dev
+BENCH_DONE := $(VENV)/.installed-bench
+MEASURED   := $(VENV)/.coverage-of-the-suite
 
 COVER       := $(if $(filter yes,$(MEASURE)),--cov --cov-report=)
 WHOLE_SUITE := $(and $(COVER),$(if $(strip $(ARGS)),,yes))
@@ -25,20 +27,23 @@ CHECKED     := $(wildcard $(PYTHON_CODE))
 SOURCES      = $(shell find $(CHECKED) -type f -not -path '*/__pycache__/*')
 
 # What the sans-I/O core and the two error trees promise: every line and every branch is run by a test.
-FULLY_COVERED := openenv_gym/session.py,openenv_gym/messages.py,openenv_gym/errors.py,openenv_gym/spaces/*,server/openenv_gym_server/dispatch.py,server/openenv_gym_server/errors.py
+FULLY_COVERED := openenv_gym/session.py,openenv_gym/session_refusals.py,openenv_gym/messages.py,openenv_gym/frames.py,openenv_gym/json_text.py,openenv_gym/errors.py,openenv_gym/spaces/*,server/openenv_gym_server/dispatch.py,server/openenv_gym_server/parsing.py,server/openenv_gym_server/errors.py
 
 export COVERAGE_FILE := $(abspath $(VENV))/.coverage
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
 .DELETE_ON_ERROR:
-.PHONY: help demo install test check lint types imports house coverage format snapshot clean
+.PHONY: help demo bench install test check lint types imports house coverage format snapshot clean
 
 help:  ## show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## /{printf "  make %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 demo: $(DEMO_DONE)  ## serve real environments, play them over the wire, compare with local ones
 	$(BIN)/python examples/demo.py $(ARGS)
+
+bench: $(BENCH_DONE)  ## measure this project beside its peers (ARGS='vector --pairs 5')
+	$(BIN)/python -m benchmarks $(ARGS)
 
 install: $(DEV_DONE)  ## create the virtual environment with all that developing needs
 
@@ -62,7 +67,7 @@ imports: $(DEV_DONE)  ## check the direction of the imports
 	$(BIN)/lint-imports --no-logo
 
 house: $(DEV_DONE)  ## check layout, limits, exports, the public API, and the built distribution
-	$(BIN)/python -m pytest tests/house tests/interop/test_older_release.py
+	$(BIN)/python -m pytest tests/house tests/interop/test_older_release.py tests/interop/test_older_gymnasium.py
 
 coverage: $(MEASURED)  ## check the coverage of the last run of the suite (runs it after a change)
 	$(BIN)/python -m coverage report --skip-covered --fail-under=90
@@ -91,7 +96,11 @@ $(DEMO_DONE): $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
 
 $(DEV_DONE): $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
 	$(PIP) --editable '.[dev]'
-	@touch $(DEMO_DONE) $@
+	@touch $(DEMO_DONE) $(BENCH_DONE) $@
+
+$(BENCH_DONE): $(VENV)/pyvenv.cfg pyproject.toml constraints.txt
+	$(PIP) --editable '.[bench,fast]'
+	@touch $@
 
 $(MEASURED): $(DEV_DONE) $(SOURCES)
 	$(MAKE) --no-print-directory test ARGS= MEASURE=yes

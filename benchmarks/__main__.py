@@ -1,56 +1,58 @@
-"""``python -m benchmarks single|startup``: run one group, print a table, write JSON."""
+"""``python -m benchmarks [GROUP…]``: run groups of comparisons, print tables, write JSON and a chart."""
 
 from __future__ import annotations
 
-import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
-from rich.table import Table
 
-from benchmarks import single, startup
+from benchmarks import crowd, payloads, report, sessions, single, startup, vector
 from benchmarks.machine import describe_machine
-from benchmarks.pairs import Row
+from benchmarks.pairs import Row, Scale
 
-app = typer.Typer(no_args_is_help=True, add_completion=False, rich_markup_mode=None)
-Pairs = Annotated[int, typer.Option(help="Interleaved pairs a row; the median is reported.", min=1)]
-Output = Annotated[Path, typer.Option(help="Where the JSON goes.")]
-Enforce = Annotated[bool, typer.Option("--enforce", help="Exit with 1 where a bound is missed.")]
-_RESULTS = Path("benchmarks/results")
+GROUPS: dict[str, Callable[[Scale], list[Row]]] = {
+    "single": single.run,
+    "vector": vector.run,
+    "frames": payloads.run_frames,
+    "texts": payloads.run_texts,
+    "on-stock": sessions.run_on_stock,
+    "stragglers": sessions.run_stragglers,
+    "crowd": crowd.run,
+    "startup": startup.run,
+}
+_QUICK = Scale(pairs=1, seconds=0.05, quick=True)
 
 
-@app.command("single")
-def single_command(
-    pairs: Pairs = 7,
-    seconds: Annotated[float, typer.Option(help="Length of one measurement.")] = 1.0,
-    output: Output = _RESULTS / "single.json",
-    enforce: Enforce = False,
+def main(  # noqa: PLR0917  (one parameter an option)
+    groups: Annotated[list[str] | None, typer.Argument(help=f"Of {', '.join(GROUPS)}; none: all of them.")] = None,
+    pairs: Annotated[int, typer.Option(help="Interleaved pairs a row; the median is reported.", min=1)] = 7,
+    seconds: Annotated[float, typer.Option(help="Length of one measurement.", min=0.001)] = 1.0,
+    quick: Annotated[bool, typer.Option("--quick", help="Only see that everything runs.")] = False,
+    output: Annotated[Path | None, typer.Option(help="Where the JSON goes; the chart goes beside it.")] = None,
+    enforce: Annotated[bool, typer.Option("--enforce", help="Exit with 1 where a bound is missed.")] = False,
 ) -> None:
-    """One environment, one client: steps a second against the stock package and against a bare echo."""
-    _report("single", single.run(pairs, seconds), output, enforce=enforce)
-
-
-@app.command("startup")
-def startup_command(pairs: Pairs = 7, output: Output = _RESULTS / "startup.json", enforce: Enforce = False) -> None:
-    """Time to import, and to the first step of an embedded environment."""
-    _report("startup", startup.run(pairs), output, enforce=enforce)
-
-
-def _report(name: str, rows: list[Row], output: Path, *, enforce: bool) -> None:
+    """Measure this project, its peers and the limit, side by side in one run."""
+    names = groups or list(GROUPS)
+    unknown = [name for name in names if name not in GROUPS]
+    if unknown:
+        raise typer.BadParameter(f"expected groups of {', '.join(GROUPS)}, got {', '.join(unknown)}")
+    scale = _QUICK if quick else Scale(pairs, seconds)
     machine = describe_machine()
-    table = Table(title=f"{name} · {machine['summary']}", title_justify="left")
-    for column in ("work", "this project", "against", "ratio (median)", "min – max", "must"):
-        table.add_column(column)
-    for row in rows:
-        table.add_row(*row.cells())
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
-    output.parent.mkdir(parents=True, exist_ok=True)
-    output.write_text(json.dumps({"machine": machine, "rows": [row.as_json() for row in rows]}, indent=2) + "\n")
-    if enforce and not all(row.met for row in rows):
+    output = output or Path("benchmarks/results") / f"{'-'.join(groups or ['all'])}.json"
+    measured: dict[str, list[Row]] = {}
+    for name in names:
+        measured[name] = GROUPS[name](scale)
+        report.show(name, measured[name], machine)
+        # After each: a later one that fails takes nothing away.
+        report.write(measured, machine, output)
+    if enforce and not all(row.met for rows in measured.values() for row in rows):
         sys.exit(1)
 
 
-app()
+if __name__ == "__main__":
+    app = typer.Typer(add_completion=False, rich_markup_mode=None, pretty_exceptions_enable=False)
+    app.command()(main)
+    app()

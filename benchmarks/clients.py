@@ -1,6 +1,6 @@
-"""The clients that are measured, one function each: a loop of CartPole steps that resets at each end.
+"""The clients that are measured, one session each: a loop of steps that resets at each end.
 
-All take the server's address and the seconds to run, and give the rate and the CPU time of this process.
+All give the rate and the CPU time of this process. ``rollouts.py`` has those of many sessions.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import gymnasium
+from openenv.core import GenericEnvClient as StockClient
 
 import openenv_gym
 
@@ -21,7 +22,7 @@ class Pace(NamedTuple):
     """How fast a client went.
 
     Attributes:
-        rate: steps a second.
+        rate: steps a second, of all its environments together.
         cpu_us: microseconds of CPU time a step, of the client's process alone.
     """
 
@@ -86,7 +87,7 @@ async def async_loop(client: Any, seconds: float) -> Pace:
 
 def stock_sync(url: str, seconds: float) -> Pace:
     """OpenEnv's own client, synchronous."""
-    with _stock()(base_url=url).sync() as client:
+    with StockClient(base_url=url).sync() as client:
         return sync_loop(client, seconds)
 
 
@@ -98,7 +99,7 @@ def ours_sync(url: str, seconds: float) -> Pace:
 
 def stock_async(url: str, seconds: float) -> Pace:
     """OpenEnv's own client, asynchronous."""
-    return _on_a_loop(_stock(), url, seconds)
+    return _on_a_loop(StockClient, url, seconds)
 
 
 def ours_async(url: str, seconds: float) -> Pace:
@@ -112,9 +113,3 @@ def _on_a_loop(make: Callable[..., Any], url: str, seconds: float) -> Pace:
             return await async_loop(client, seconds)
 
     return asyncio.run(measure())
-
-
-def _stock() -> Callable[..., Any]:
-    from openenv.core import GenericEnvClient  # noqa: PLC0415
-
-    return GenericEnvClient

@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 
-from benchmarks.pairs import Row, compare
+from benchmarks.pairs import Comparison, Row, Scale, alone, compare, rounds
 
 _FIRST_STEP = """
 import gymnasium, openenv_gym, time
@@ -18,17 +18,18 @@ env.close()
 """
 
 
-def run(pairs: int) -> list[Row]:
+def run(scale: Scale) -> list[Row]:
     """All rows of this group."""
-    return [
-        compare(
-            ("import openenv_gym", "import gymnasium", "s", ("≤", 1.5)),
-            lambda: _import("openenv_gym"),
-            lambda: _import("gymnasium"),
-            pairs,
-        ),
-        compare(("embedded echo, make to first step", "two seconds", "s", ("≤", 1.0)), _first_step, lambda: 2.0, pairs),
-    ]
+    imports = Comparison(
+        "import openenv_gym",
+        "import gymnasium",
+        "s",
+        lambda: _import("openenv_gym"),
+        lambda: _import("gymnasium"),
+        ("≤", 1.5),
+    )
+    first_steps = [_first_step() for _ in rounds(scale.pairs, "first step")]
+    return [compare(imports, scale.pairs), alone("embedded echo, make to first step", "s", first_steps, ("≤", 2.0))]
 
 
 def _import(module: str) -> float:
