@@ -11,6 +11,7 @@ import pytest
 
 from tests.house.public_api import SNAPSHOT, render
 from tests.house.repository import PACKAGES, declared_names, module_name, package_files, parse
+from tests.trainers import NEEDED, TRAINERS
 
 MODULES = {module_name(path): path for path in package_files()}
 PACKAGE_MODULES = [name for name, path in MODULES.items() if path.name == "__init__.py"]
@@ -24,7 +25,11 @@ def test_a_package_declares_its_names_unless_it_is_a_docstring_alone(package: st
     assert declared_names(tree) is not None or (inner and len(tree.body) == 1)
 
 
-@pytest.mark.parametrize("module", DECLARING_MODULES)
+def test_the_trainers_are_there_where_the_extra_asks_for_them() -> None:
+    assert TRAINERS or not NEEDED
+
+
+@pytest.mark.parametrize("module", [name for name in DECLARING_MODULES if TRAINERS or name != "openenv_gym.sb3"])
 def test_every_declared_name_exists_and_is_declared_once(module: str) -> None:
     loaded = importlib.import_module(module)
     assert [name for name in loaded.__all__ if not hasattr(loaded, name)] == []

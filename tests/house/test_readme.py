@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 import signal
@@ -70,12 +71,15 @@ def check_serving(arguments):
     command = [sys.executable, "-m", "openenv_gym.cli", *arguments[:place], "0", *arguments[place + 1 :]]
     process = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
     try:
-        served = re.search(
-            r'gymnasium\.make\("(.+)", base_url="(http://127\.0\.0\.1:\d+)"\)', process.stdout.readline()
-        )
-        assert served
-        with gymnasium.make(served[1], base_url=served[2]) as env:
+        said = re.search(r"gymnasium\.(\w+)\((.+)\)$", process.stdout.readline().rstrip())
+        assert said
+        positional, *keywords = said[2].split(", ")
+        given = {name: ast.literal_eval(value) for name, value in (each.split("=") for each in keywords)}
+        env = getattr(gymnasium, said[1])(ast.literal_eval(positional), **given)
+        try:
             env.reset(seed=0)
+        finally:
+            env.close()
     finally:
         process.send_signal(signal.SIGINT)
         process.wait(20)

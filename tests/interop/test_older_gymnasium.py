@@ -1,0 +1,58 @@
+"""The oldest Gymnasium that is supported: environments and vectors, single and remote, under it.
+
+It is installed into a folder of its own, ahead of the release that the other tests run on.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.house.repository import ROOT
+
+pytestmark = [pytest.mark.packaging, pytest.mark.timeout(600)]
+
+OLDEST = "1.2.2"
+
+TOUCHED = (
+    "tests/openenv_gym/test_env.py",
+    "tests/openenv_gym/test_registration.py",
+    "tests/openenv_gym/test_vector*.py",
+    "tests/exactness/test_check_env.py",
+    "tests/exactness/test_vector*.py",
+    "tests/openenv_gym_server/test_vector*.py",
+)
+
+
+@pytest.fixture(scope="module")
+def oldest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """The environment variables under which Python finds the oldest release."""
+    folder = tmp_path_factory.mktemp("oldest")
+    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), f"gymnasium=={OLDEST}"]
+    # The pinned release is another, and an isolated pip reads no such pin from a variable.
+    run(install, {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"})
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
+    return {**inherited, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
+
+
+def test_environments_and_vectors_are_the_same_under_it(oldest: dict[str, str]) -> None:
+    found = run(["-c", "import gymnasium; print(gymnasium.__version__)"], oldest)
+    assert found.strip() == OLDEST
+    files = [str(file) for pattern in TOUCHED for file in sorted(Path(ROOT).glob(pattern))]
+    assert len(files) >= len(TOUCHED)
+    report = run(["-m", "pytest", *files, "-q", "-x", "-p", "no:cacheprovider", "--no-cov", "--timeout", "120"], oldest)
+    assert " passed" in report
+    assert "failed" not in report
+
+
+def run(arguments: list[str], environment: dict[str, str]) -> str:
+    """What a Python program prints."""
+    result = subprocess.run(
+        [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=550
+    )
+    assert result.returncode == 0, result.stdout + result.stderr
+    return result.stdout
