@@ -48,7 +48,7 @@ bench: $(BENCH_DONE)  ## measure this project beside its peers (ARGS='vector --p
 install: $(DEV_DONE)  ## create the virtual environment with all that developing needs
 
 test: $(DEV_DONE)  ## run the test suite and measure its coverage (ARGS='-k echo' narrows it)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not packaging' $(COVER) $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal -m 'not packaging and not programs' $(COVER) $(ARGS)
 	@$(if $(WHOLE_SUITE),touch $(MEASURED))
 
 check: lint types imports house coverage  ## run every gate
@@ -67,7 +67,7 @@ imports: $(DEV_DONE)  ## check the direction of the imports
 	$(BIN)/lint-imports --no-logo
 
 house: $(DEV_DONE)  ## check layout, limits, exports, the public API, and the built distribution
-	$(BIN)/python -m pytest tests/house tests/interop/test_older_release.py tests/interop/test_older_gymnasium.py
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadfile tests/house tests/interop/test_older_release.py tests/interop/test_older_gymnasium.py
 
 coverage: $(MEASURED)  ## check the coverage of the last run of the suite (runs it after a change)
 	$(BIN)/python -m coverage report --skip-covered --fail-under=90

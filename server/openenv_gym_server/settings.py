@@ -244,7 +244,7 @@ def _valid_shards(shards: object) -> tuple[str, ...]:
     for shard in shards:
         if not isinstance(shard, str) or not _SHARD.fullmatch(shard):
             raise SettingsError(
-                f'expected each of shards to be a URL (http://host:port) or a port (":8001"), got {shard!r}',
+                f'expected each of shards to be a URL (http://host:port) or a port (":8001"), got {shards!r}',
                 setting="shards",
             )
     return tuple(shards)

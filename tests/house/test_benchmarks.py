@@ -27,6 +27,7 @@ def run(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.timeout(300)  # every server that takes part is a process that imports the whole of its package
+@pytest.mark.programs
 @pytest.mark.parametrize("group", GROUPS)
 def test_a_group_of_benchmarks_writes_its_rows(group: str, tmp_path: Path) -> None:
     output = tmp_path / "rows.json"

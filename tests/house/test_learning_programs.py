@@ -8,6 +8,8 @@ import pytest
 
 from tests.house.test_programs import LEARNERS, run
 
+pytestmark = pytest.mark.programs
+
 
 @pytest.mark.parametrize("program", LEARNERS)
 def test_a_learning_example_writes_its_curve_and_its_score(program, tmp_path):
