@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib
-import importlib.util
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +16,7 @@ from openenv_gym.vector import RemoteVectorEnv
 from openenv_gym_server import ServerSettings, create_gym_app
 from tests.exactness.vector_rollout import MODES
 from tests.serving import serve_all
+from tests.trainers import TRAINERS
 
 NUM_ENVS = 4
 LIMIT = 20
@@ -38,7 +38,7 @@ WRAPPERS: dict[str, Callable[[VectorEnv], VectorEnv]] = {
     "TransformReward": lambda envs: wrappers.TransformReward(envs, lambda reward: reward / 3),
 }
 
-if importlib.util.find_spec("array_api_compat"):  # without it, Gymnasium has no such wrapper
+if TRAINERS:  # it stands on torch
     WRAPPERS["NumpyToTorch"] = wrappers.NumpyToTorch
 
 

@@ -225,7 +225,7 @@ def test_no_call_of_python_is_made_for_each_environment(roomy):
         envs.reset(seed=0)
         actions = envs.action_space.sample()
         envs.step(actions)
-        calls = []
+        calls: list = []
         sys.setprofile(lambda frame, event, argument, calls=calls: calls.append(event))
         try:
             envs.step(actions)

@@ -32,14 +32,14 @@ CASES = {
 def by_gymnasium(infos):
     vector = VectorEnv()
     vector.num_envs, vector.closed = len(infos), True
-    batched = {}
+    batched: dict = {}
     for row, info in enumerate(infos):
         batched = vector._add_info(batched, info, row)
     return batched
 
 
 def by_us(infos):
-    batched = {}
+    batched: dict = {}
     for row, info in enumerate(infos):
         add_info(batched, info, row, len(infos))
     return batched
@@ -55,7 +55,8 @@ def test_infos_are_batched_as_gymnasium_does(name):
     "name", [name for name in CASES if name != "cast"]
 )  # a part casts to the type of its own first
 def test_parts_come_together_as_if_they_had_never_been_apart(name, sizes):
-    infos, merged, first = CASES[name], {}, 0
+    merged: dict = {}
+    infos, first = CASES[name], 0
     for size in sizes:
         merge_infos(merged, by_us(infos[first : first + size]), np.arange(first, first + size), len(infos))
         first += size
@@ -63,7 +64,7 @@ def test_parts_come_together_as_if_they_had_never_been_apart(name, sizes):
 
 
 def test_parts_may_be_of_rows_in_any_order():
-    merged = {}
+    merged: dict = {}
     merge_infos(merged, by_us([{"a": 1}, {"b": "x"}]), np.array([3, 0]), 4)
     assert_same_value(
         {"a": np.array([0, 0, 0, 1]), "_a": np.array([False, False, False, True])},

@@ -125,7 +125,7 @@ def test_one_session_takes_its_requests_in_turn():
         envs.send([0, 1], [1, 3])
         envs.send([1], [0])
         envs.send([0], [2])
-        rows = {}
+        rows: dict = {}
         while len(rows) < NUM_ENVS:
             observations, *_, env_ids = envs.recv()
             rows |= dict(zip(env_ids.tolist(), observations, strict=True))
