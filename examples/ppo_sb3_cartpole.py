@@ -151,7 +151,8 @@ def main() -> int:
     console.print(
         f"{options.env_id}: mean reward {mean:.1f} over {options.episodes} episodes"
         f"{verdict(mean, outcome['threshold'])}, {outcome['timesteps']:,} steps in "
-        f"{outcome['seconds']:.1f} s. Written: {options.output}"
+        f"{outcome['seconds']:.1f} s. Written: {options.output}",
+        soft_wrap=True,
     )
     return 0
 

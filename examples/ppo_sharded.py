@@ -300,7 +300,8 @@ def main() -> int:
     console.print(
         f"{options.env_id} on {len(base_urls)} servers: mean reward {mean:.1f} over {len(outcome['rewards'])} episodes"
         f"{verdict(mean, outcome['threshold'])}, {outcome['timesteps']:,} steps in "
-        f"{outcome['seconds']:.1f} s. Written: {options.output}"
+        f"{outcome['seconds']:.1f} s. Written: {options.output}",
+        soft_wrap=True,
     )
     return 0
 

@@ -17,7 +17,7 @@ import numpy as np
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import EzPickle
 
-from openenv_gym import json_text, messages
+from openenv_gym import messages
 from openenv_gym.encodings import Answer, choose
 from openenv_gym.errors import (
     SessionLostError,
@@ -26,13 +26,14 @@ from openenv_gym.errors import (
     SpaceMappingError,
     ValueMappingError,
 )
+from openenv_gym.exact import exact_call
 from openenv_gym.info import decode_exact, encode_exact
 from openenv_gym.interface import Interface, SpaceOverrides
 from openenv_gym.keywords import split_keywords
 from openenv_gym.providers.base import Provider
 from openenv_gym.providers.leasing import lease_server
 from openenv_gym.shell import Shell
-from openenv_gym.transition import warn_caller
+from openenv_gym.transition import SeedWatch, warn_caller
 from openenv_gym.viewer import FrameViewer
 
 __all__ = ["RemoteEnv"]
@@ -119,7 +120,7 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
         self._viewer: FrameViewer | None = None
         self._binary = overrides.binary
         self._last_answer: Answer | None = None
-        self._seeded: tuple[int, bytes] | None = None
+        self._seeds = SeedWatch()
         self._steps = 0
         self._closed = False
         if target is not None and env_id is not None:
@@ -198,7 +199,7 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
             answer = self._encoding.reset(data, self._connection.reset_timeout_s)
         self._last_answer = answer
         if seed is not None and not self._shell.session.extended:
-            self._notice_ignored_seed(int(seed), answer.outcome)
+            self._seeds.note(int(seed), answer.outcome.observation, self.base_url)
         self._warn(answer)
         observation = self._decode(answer)
         self._show()
@@ -256,16 +257,6 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
     def _warn(self, answer: Answer) -> None:
         warn_caller(*(f"{self.base_url}: {note}" for note in answer.notes))
 
-    def _notice_ignored_seed(self, seed: int, outcome: messages.Outcome) -> None:
-        """A server of another make may take a seed and drop it: two equal seeds then give two episodes."""
-        first = json_text.encode_json(outcome.observation)
-        if self._seeded is not None and self._seeded[0] == seed and self._seeded[1] != first:
-            warn_caller(
-                f"{self.base_url}: two resets with seed={seed} gave different first observations; "
-                "the server seems to ignore seeds"
-            )
-        self._seeded = (seed, first)
-
     def render(self) -> Any:
         """The remote environment's rendering.
 
@@ -316,11 +307,7 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
             EnvironmentExecutionError: the method raised.
         """
         self._require_open()
-        data = messages.CallSettings(
-            name=name,
-            args=[encode_exact(value) for value in args],
-            kwargs={key: encode_exact(value) for key, value in kwargs.items()},
-        )
+        data = exact_call(name, args, kwargs)
         reply = self._shell.request(messages.Call, self._connection.step_timeout_s, data=data)
         assert isinstance(reply, messages.CallReply)
         return decode_exact(reply.data.value)

@@ -33,7 +33,7 @@ import datetime
 import math
 import re
 import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -42,12 +42,24 @@ from typing import Any
 import numpy as np
 
 from openenv_gym.json_text import JSON
+from openenv_gym.messages import CallSettings
 from openenv_gym.spaces.atoms import spell_float
 from openenv_gym.spaces.codec import Fault, every
 from openenv_gym.spaces.limits import MAX_DEPTH
 from openenv_gym.spaces.text import is_scalar_text
 
-__all__ = ["MAX_DIGITS", "RAW_DTYPE", "TAG", "Opaque", "Writer", "base64_text", "brief", "encode_exact", "readable"]
+__all__ = [
+    "MAX_DIGITS",
+    "RAW_DTYPE",
+    "TAG",
+    "Opaque",
+    "Writer",
+    "base64_text",
+    "brief",
+    "encode_exact",
+    "exact_call",
+    "readable",
+]
 
 TAG = "$"
 """The key that names the type."""
@@ -91,6 +103,19 @@ def encode_exact(value: object) -> JSON:
         return Writer(opaque=False).write(value)
     except Fault as fault:
         raise fault.error("$") from None
+
+
+def exact_call(name: str, args: Iterable[object], keywords: Mapping[str, object]) -> CallSettings:
+    """A method by name with its arguments, each in the tagged form.
+
+    Raises:
+        ValueMappingError: an argument has none; see ``encode_exact``.
+    """
+    return CallSettings(
+        name=name,
+        args=[encode_exact(value) for value in args],
+        kwargs={key: encode_exact(value) for key, value in keywords.items()},
+    )
 
 
 class Writer:

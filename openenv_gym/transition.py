@@ -14,11 +14,13 @@ from typing import Any
 
 from openenv_gym.errors import OpenEnvGymWarning
 from openenv_gym.info import decode_info
+from openenv_gym.json_text import encode_json
 from openenv_gym.messages import Outcome
 
 __all__ = [
     "EXACT_INFO_KEY",
     "NOTES_KEY",
+    "SeedWatch",
     "metadata_of",
     "read_flags",
     "read_info",
@@ -91,6 +93,29 @@ def warn_caller(*notes: str) -> None:
         level, frame = level + 1, frame.f_back
     for note in notes:
         warnings.warn(note, OpenEnvGymWarning, stacklevel=level)
+
+
+class SeedWatch:
+    """Notices a server that takes a seed and drops it, as one of another make may: two equal seeds give two episodes.
+
+    Example:
+        >>> watch = SeedWatch()
+        >>> watch.note(7, {"text": "hello"}, "http://host")
+        >>> watch.note(7, {"text": "hello"}, "http://host")
+    """
+
+    def __init__(self) -> None:
+        self._last: tuple[int, bytes] | None = None
+
+    def note(self, seed: int, observation: Mapping[str, Any], base_url: str) -> None:
+        """A reset with this seed gave this first observation; warns where the last one's was another."""
+        first = encode_json(observation)
+        last, self._last = self._last, (seed, first)
+        if last is not None and last[0] == seed and last[1] != first:
+            warn_caller(
+                f"{base_url}: two resets with seed={seed} gave different first observations; "
+                "the server seems to ignore seeds"
+            )
 
 
 def _is_read_elsewhere(key: str, value: object, outcome: Outcome) -> bool:

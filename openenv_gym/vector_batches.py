@@ -6,11 +6,13 @@ Arrays are handled whole, never row by row. Not for samples (``spaces/batches.py
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
+from gymnasium.spaces import Dict, Discrete, Space, Tuple
+
+from openenv_gym.spaces.batches import ArraySpace, rows_of
 
 __all__ = ["Index", "join_batches", "samples_of", "store_batch", "take_rows"]
 
@@ -35,7 +37,7 @@ def take_rows(space: Space[Any], batch: Any, index: Index) -> Any:
     """
 
     def leaf(part: Space[Any], values: Any) -> Any:
-        if _is_array(part):
+        if isinstance(part, ArraySpace):
             return np.asarray(values)[index]
         if isinstance(index, slice):
             return tuple(values[index])
@@ -55,23 +57,17 @@ def samples_of(space: Space[Any], batch: Any, count: int) -> list[Any]:
     Raises:
         TypeError, ValueError, KeyError, IndexError: it is no batch of this Space, or has not so many rows.
     """
-    if isinstance(space, Dict):
-        columns = [samples_of(part, batch[key], count) for key, part in space.spaces.items()]
-        return [dict(zip(space.spaces, row, strict=True)) for row in _rows_of(columns, count)]
-    if isinstance(space, Tuple):
-        columns = [samples_of(part, batch[index], count) for index, part in enumerate(space.spaces)]
-        return list(_rows_of(columns, count))
-    if _is_array(space) and not isinstance(space, Discrete):
+    return rows_of(space, batch, count, _samples)
+
+
+def _samples(space: Space[Any], batch: Any, count: int) -> list[Any]:
+    if isinstance(space, ArraySpace) and not isinstance(space, Discrete):
         array = np.asarray(batch)
         return [array[row, ...] for row in range(count)]  # an array of one number too, which array[row] is not
     samples = list(batch)
     if len(samples) != count:
         raise ValueError(f"expected {count} samples, got {len(samples)}")
     return samples
-
-
-def _rows_of(columns: list[list[Any]], count: int) -> Iterable[tuple[Any, ...]]:
-    return zip(*columns, strict=True) if columns else [()] * count
 
 
 def join_batches(space: Space[Any], batches: Sequence[Any]) -> Any:
@@ -87,7 +83,7 @@ def join_batches(space: Space[Any], batches: Sequence[Any]) -> Any:
     """
 
     def leaf(part: Space[Any], *several: Any) -> Any:
-        if _is_array(part):
+        if isinstance(part, ArraySpace):
             return np.concatenate(several, dtype=part.dtype)  # of its own accord it forgets the byte order
         return tuple([sample for one in several for sample in one])
 
@@ -98,7 +94,7 @@ def store_batch(space: Space[Any], target: Any, batch: Any) -> Any:
     """The batch in the arrays of another one of the same size; what is no array is taken over as it is."""
 
     def leaf(part: Space[Any], old: Any, new: Any) -> Any:
-        if not _is_array(part):
+        if not isinstance(part, ArraySpace):
             return new
         if old is not new:
             old[...] = new
@@ -115,7 +111,3 @@ def _walk(space: Space[Any], leaf: Callable[..., Any], *batches: Any) -> Any:
             [_walk(part, leaf, *(batch[index] for batch in batches)) for index, part in enumerate(space.spaces)]
         )
     return leaf(space, *batches)
-
-
-def _is_array(space: Space[Any]) -> bool:
-    return isinstance(space, Box | Discrete | MultiBinary | MultiDiscrete)

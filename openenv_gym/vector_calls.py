@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from openenv_gym import messages
+from openenv_gym.exact import exact_call
 from openenv_gym.info import decode_exact, encode_exact
 from openenv_gym.vector_rollout import EnvSession, Rollout
 
@@ -17,12 +18,7 @@ __all__ = ["call_each", "get_each", "render_each", "set_each"]
 
 def call_each(rollout: Rollout, name: str, args: Sequence[Any], kwargs: Mapping[str, Any]) -> tuple[Any, ...]:
     """What a method returns in each environment."""
-    data = messages.CallSettings(
-        name=name,
-        args=[encode_exact(value) for value in args],
-        kwargs={key: encode_exact(value) for key, value in kwargs.items()},
-    )
-    return _of_each(rollout, messages.Call, data=data)
+    return _of_each(rollout, messages.Call, data=exact_call(name, args, kwargs))
 
 
 def get_each(rollout: Rollout, name: str) -> tuple[Any, ...]:

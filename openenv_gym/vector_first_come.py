@@ -51,10 +51,7 @@ class FirstComeSession(VectorSession):
         Raises:
             ValueMappingError: an action has no form on the wire.
         """
-        if self._actions is not None:
-            parts = self._actions.pack_fitting(actions.rows(index), len(env_ids))
-            return lambda: self._begin_waiting(env_ids, parts, frames.Wait(0))
-        encoded = [self._interface.encode_action(sample) for sample in actions.samples(index)]
+        encoded = self._encoded(actions, index, len(env_ids))
         return lambda: self._begin_waiting(env_ids, encoded, frames.Wait(0))
 
     def ask(self, at_least: int, within_s: float | None) -> None:
@@ -69,7 +66,7 @@ class FirstComeSession(VectorSession):
         if self.deadline is not None:
             self.deadline = self.deadline.at(float(self._due[self._under_way].min()))
         self._waits = True
-        if self._actions is None:
+        if not self._binary:
             data = messages.VectorActions(
                 actions=actions, env_ids=env_ids.tolist(), at_least=wait.at_least, within_s=wait.within_s
             )

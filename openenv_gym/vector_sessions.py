@@ -99,13 +99,18 @@ class VectorSession:
         Raises:
             ValueMappingError: an action has no form on the wire.
         """
-        if self._actions is not None:
-            parts = self._actions.pack_fitting(actions.rows(index), self.count if env_ids is None else len(env_ids))
-            return self._packed(messages.VectorStep, frames.Kind.STEP, env_ids, parts)
-        encoded = [self._interface.encode_action(sample) for sample in actions.samples(index)]
+        encoded = self._encoded(actions, index, self.count if env_ids is None else len(env_ids))
+        if self._binary:
+            return self._packed(messages.VectorStep, frames.Kind.STEP, env_ids, encoded)
         return self._text(
             messages.VectorStep, env_ids, messages.VectorActions(actions=encoded, env_ids=_listed(env_ids))
         )
+
+    def _encoded(self, actions: Actions, index: slice | np.ndarray | None, count: int) -> list[Any]:
+        """These rows of the actions as they go on the wire: pieces of a frame, or the fields of each."""
+        if self._actions is not None:
+            return self._actions.pack_fitting(actions.rows(index), count)
+        return [self._interface.encode_action(sample) for sample in actions.samples(index)]
 
     def _packed(
         self,

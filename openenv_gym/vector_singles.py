@@ -13,12 +13,12 @@ from typing import Any
 import numpy as np
 from gymnasium.vector import AutoresetMode
 
-from openenv_gym import json_text, messages
+from openenv_gym import messages
 from openenv_gym.errors import EnvironmentExecutionError, InvalidActionError
 from openenv_gym.interface import Interface
 from openenv_gym.shell import Shell
 from openenv_gym.spaces.batches import stack
-from openenv_gym.transition import read_flags, read_info, read_notes, read_reward, warn_caller
+from openenv_gym.transition import SeedWatch, read_flags, read_info, read_notes, read_reward, warn_caller
 from openenv_gym.vector_rows import Actions, Row
 from openenv_gym.vector_sessions import Send, located, read_observation
 from openenv_gym.vector_waiting import answer_deadline
@@ -75,7 +75,7 @@ class SingleSession:
         self._last: Row | None = None  # the step that ended the episode, while the next begins
         self._fields: dict[str, Any] = {}
         self._seed: int | None = None
-        self._first_of_seed: tuple[int, bytes] | None = None
+        self._seeds = SeedWatch()
 
     def prepare_reset(
         self,
@@ -139,7 +139,7 @@ class SingleSession:
             return self._stepped(Row(self.first, observation, (read_reward(outcome), *read_flags(outcome)), (info,)))
         self._steps, self._over = 0, False
         if self._seed is not None:
-            self._notice_ignored_seed(self._seed)
+            self._seeds.note(self._seed, self._fields, self.shell.base_url)
         if self._asked is _Asked.RESET:
             return Row(self.first, observation, None, (info,))
         if self._asked is _Asked.NEXT_EPISODE:
@@ -161,15 +161,6 @@ class SingleSession:
         self._last, self._seed = row, None
         self._begin(_Asked.FOLLOWING, messages.Reset, {})
         return None
-
-    def _notice_ignored_seed(self, seed: int) -> None:
-        first = json_text.encode_json(self._fields)
-        known, self._first_of_seed = self._first_of_seed, (seed, first)
-        if known is not None and known[0] == seed and known[1] != first:
-            warn_caller(
-                f"{self.shell.base_url}: two resets with seed={seed} gave different first observations; "
-                "the server seems to ignore seeds"
-            )
 
     def latest(self) -> Any:
         """The batch of its last observation, in fresh arrays."""

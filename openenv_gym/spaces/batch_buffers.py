@@ -19,11 +19,12 @@ from abc import ABC, abstractmethod
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
+from gymnasium.spaces import Dict, Space, Tuple
 from typing_extensions import override
 
 from openenv_gym.errors import ValueMappingError
 from openenv_gym.frames import Part
+from openenv_gym.spaces.batches import ArraySpace
 from openenv_gym.spaces.buffers import Reader, write_sample
 from openenv_gym.spaces.codec import Fault, ValueCodec, describe
 from openenv_gym.spaces.quick_buffers import require_booleans, wire_dtype
@@ -148,7 +149,7 @@ class _Rows(ABC):
 
 
 def _rows_of(space: Space[Any], codec: ValueCodec) -> _Rows:
-    if isinstance(space, Box | Discrete | MultiBinary | MultiDiscrete):
+    if isinstance(space, ArraySpace):
         return _ArrayRows(space, codec)
     if isinstance(space, Dict):
         return _DictRows({key: _rows_of(part, codec_for(part)) for key, part in space.spaces.items()})
@@ -162,7 +163,7 @@ class _ArrayRows(_Rows):
 
     __slots__ = ("_boolean", "_codec", "_dtype", "_plain", "_shape", "_wire", "row_bytes")
 
-    def __init__(self, space: Box | Discrete | MultiBinary | MultiDiscrete, codec: ValueCodec) -> None:
+    def __init__(self, space: ArraySpace, codec: ValueCodec) -> None:
         self._codec = codec
         self._dtype: np.dtype[Any] = space.dtype
         self._wire = wire_dtype(space.dtype)

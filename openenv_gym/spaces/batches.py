@@ -6,18 +6,22 @@ own ``concatenate`` cannot go), and for vector environments. Not for some rows o
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from collections.abc import Sequence as PySequence
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 from gymnasium.spaces import Box, Dict, Discrete, MultiBinary, MultiDiscrete, Space, Tuple
 
-__all__ = ["batch_length", "stack", "unstack"]
+__all__ = ["ArraySpace", "batch_length", "rows_of", "stack", "unstack"]
+
+ArraySpace: TypeAlias = Box | Discrete | MultiBinary | MultiDiscrete
+"""The Spaces whose samples are one array or number, and whose batches so are one array."""
 
 
 def stack(space: Space[Any], items: PySequence[Any]) -> Any:
     """One batch of samples: arrays with a new first axis, within the Space's ``Dict`` and ``Tuple``; else a tuple."""
-    if isinstance(space, Box | Discrete | MultiBinary | MultiDiscrete):
+    if isinstance(space, ArraySpace):
         batch = np.empty((len(items), *(space.shape or ())), space.dtype)
         for index, item in enumerate(items):
             batch[index] = item
@@ -40,7 +44,8 @@ def unstack(space: Space[Any], batch: Any, count: int | None = None) -> list[Any
     Raises:
         TypeError, ValueError, KeyError, IndexError: it is no batch of this Space.
     """
-    return _rows(space, batch, (batch_length(space, batch) or 0) if count is None else count)
+    known = (batch_length(space, batch) or 0) if count is None else count
+    return rows_of(space, batch, known, lambda _, part, __: list(part))
 
 
 def batch_length(space: Space[Any], batch: Any) -> int | None:
@@ -58,12 +63,25 @@ def batch_length(space: Space[Any], batch: Any) -> int | None:
     return next((count for count in counts if count is not None), None)
 
 
-def _rows(space: Space[Any], batch: Any, count: int) -> list[Any]:
+def rows_of(
+    space: Space[Any], batch: Any, count: int, rows_of_leaf: Callable[[Space[Any], Any, int], list[Any]]
+) -> list[Any]:
+    """The rows of a batch within the Space's ``Dict`` and ``Tuple``.
+
+    Args:
+        space: the Space of one sample.
+        batch: as ``stack`` gives it.
+        count: how many rows there are.
+        rows_of_leaf: gives the rows of a part that is neither, of its Space, its batch and the count.
+
+    Raises:
+        TypeError, ValueError, KeyError, IndexError: it is no batch of this Space.
+    """
     if isinstance(space, Tuple):
-        columns = [_rows(part, batch[index], count) for index, part in enumerate(space.spaces)]
+        columns = [rows_of(part, batch[index], count, rows_of_leaf) for index, part in enumerate(space.spaces)]
         return list(zip(*columns, strict=True)) if columns else [()] * count
     if isinstance(space, Dict):
-        columns = [_rows(part, batch[key], count) for key, part in space.spaces.items()]
+        columns = [rows_of(part, batch[key], count, rows_of_leaf) for key, part in space.spaces.items()]
         rows = zip(*columns, strict=True) if columns else [()] * count
         return [dict(zip(space.spaces, row, strict=True)) for row in rows]
-    return list(batch)
+    return rows_of_leaf(space, batch, count)

@@ -29,13 +29,10 @@ from typing import Any
 
 import numpy as np
 from gymnasium.spaces import (
-    Box,
     Dict,
     Discrete,
     Graph,
     GraphInstance,
-    MultiBinary,
-    MultiDiscrete,
     OneOf,
     Sequence,
     Space,
@@ -45,7 +42,7 @@ from gymnasium.spaces import (
 
 from openenv_gym.errors import ValueMappingError
 from openenv_gym.frames import Part
-from openenv_gym.spaces.batches import stack
+from openenv_gym.spaces.batches import ArraySpace, stack
 from openenv_gym.spaces.codec import Fault
 from openenv_gym.spaces.quick_buffers import QuickBuffer, require_booleans, wire_dtype
 from openenv_gym.spaces.text import is_scalar_text
@@ -80,7 +77,7 @@ class BufferCodec:
     def __init__(self, space: Space[Any]) -> None:
         codec_for(space)  # refuses every Space that is not carried, with its path
         self.space = space
-        self._quick = QuickBuffer(space) if isinstance(space, Box | MultiBinary | MultiDiscrete | Discrete) else None
+        self._quick = QuickBuffer(space) if isinstance(space, ArraySpace) else None
 
     def pack(self, sample: Any) -> bytes:
         """The bytes of a sample, which must have the Space's dtypes and shapes; bounds are not checked.
@@ -152,7 +149,7 @@ def unpack(space: Space[Any], buffer: bytes | bytearray | memoryview) -> Any:
 
 def write_sample(space: Space[Any], sample: Any, path: str, out: Callable[[Part], None]) -> None:
     """Give the bytes of a sample to ``out``, piece by piece; see ``BufferCodec.pack``."""
-    if isinstance(space, Box | MultiBinary | MultiDiscrete | Discrete):
+    if isinstance(space, ArraySpace):
         out(_raw(space, sample, path))
     elif isinstance(space, Text):
         _require(isinstance(sample, str) and is_scalar_text(sample), "a string of Unicode scalar values", path)
@@ -205,7 +202,7 @@ def _require(condition: bool, expected: str, path: str) -> None:
         raise ValueMappingError(f"expected {expected} at {path}", path=path)
 
 
-def _raw(space: Box | MultiBinary | MultiDiscrete | Discrete, sample: Any, path: str) -> np.ndarray:
+def _raw(space: ArraySpace, sample: Any, path: str) -> np.ndarray:
     plain = isinstance(sample, int) or (isinstance(sample, float) and space.dtype.kind == "f")
     array = _as_array(sample, space.dtype if plain else None, path)
     # Only the byte order may differ: a cast could lose bits, and this is the exact way.
@@ -257,7 +254,7 @@ def _write_items(space: Space[Any], items: Iterable[Any], path: str, out: Callab
 
 def least_bytes(space: Space[Any]) -> int:
     """The fewest bytes a sample of the Space takes."""
-    if isinstance(space, Box | MultiBinary | MultiDiscrete | Discrete):
+    if isinstance(space, ArraySpace):
         return math.prod(space.shape or ()) * space.dtype.itemsize
     if isinstance(space, Dict):
         return sum(map(least_bytes, space.spaces.values()))
@@ -309,7 +306,7 @@ class Reader:
 
     def read(self, space: Space[Any], path: str) -> Any:
         """The next sample of the Space."""
-        if isinstance(space, Box | MultiBinary | MultiDiscrete | Discrete):
+        if isinstance(space, ArraySpace):
             return self._array(space, path)
         if isinstance(space, Dict):
             return {key: self.read(part, f"{path}.{key}") for key, part in space.spaces.items()}
@@ -330,7 +327,7 @@ class Reader:
         assert isinstance(space, Graph)
         return self._graph(space, path)
 
-    def _array(self, space: Box | MultiBinary | MultiDiscrete | Discrete, path: str) -> Any:
+    def _array(self, space: ArraySpace, path: str) -> Any:
         raw = self.take(least_bytes(space), path)
         if space.dtype.kind == "b":
             require_booleans(raw, path)

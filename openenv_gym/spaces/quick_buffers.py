@@ -9,10 +9,11 @@ import math
 from typing import Any
 
 import numpy as np
-from gymnasium.spaces import Box, Discrete, MultiBinary, MultiDiscrete
+from gymnasium.spaces import Discrete
 
 from openenv_gym.errors import ValueMappingError
 from openenv_gym.frames import Part
+from openenv_gym.spaces.batches import ArraySpace
 
 __all__ = ["QuickBuffer", "require_booleans", "wire_dtype"]
 
@@ -35,7 +36,7 @@ class QuickBuffer:
 
     __slots__ = ("_boolean", "_dtype", "_number", "_shape", "_signed", "_type", "_wire", "size")
 
-    def __init__(self, space: Box | MultiBinary | MultiDiscrete | Discrete) -> None:
+    def __init__(self, space: ArraySpace) -> None:
         self._number = isinstance(space, Discrete)
         self._dtype: np.dtype[Any] = space.dtype
         self._type = space.dtype.type

@@ -231,7 +231,7 @@ class Connection:
     def look(self) -> bool:
         """Whether a whole message has come that no call has taken; without waiting."""
         for _ in range(_READS_A_LOOK):
-            if self._inbox or self.closed or not self._stream.wait(0) or not self._read():
+            if self._inbox or self.closed or not self._read():
                 break
         if self._output:
             self._write()

@@ -164,7 +164,7 @@ class SpaceRows:
         Raises:
             ValueMappingError: it does not fit the Space.
         """
-        return self._observations.pack(self._observations.conform(batch, count), count)
+        return self._observations.pack_fitting(batch, count)
 
     def notes(self, observation: Any) -> list[str]:
         """What is to be said, once, where the observation is cast to its Space's dtype."""

@@ -5,13 +5,9 @@ It is installed into a folder of its own, ahead of the release that the other te
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 
-from tests.house.repository import ROOT
+from tests.interop.installed import install, run
 
 pytestmark = [pytest.mark.packaging, pytest.mark.timeout(600)]
 
@@ -30,12 +26,7 @@ TOUCHED = (
 @pytest.fixture(scope="module")
 def oldest(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment variables under which Python finds the oldest release."""
-    folder = tmp_path_factory.mktemp("oldest")
-    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), f"gymnasium=={OLDEST}"]
-    # The pinned release is another, and an isolated pip reads no such pin from a variable.
-    run(install, {name: value for name, value in os.environ.items() if name != "PIP_CONSTRAINT"})
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    return {**inherited, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
+    return install(f"gymnasium=={OLDEST}", tmp_path_factory.mktemp("oldest"))
 
 
 def test_environments_and_vectors_are_the_same_under_it(oldest: dict[str, str]) -> None:
@@ -45,12 +36,3 @@ def test_environments_and_vectors_are_the_same_under_it(oldest: dict[str, str]) 
     report = run(["-m", "pytest", *TOUCHED, *options], oldest)
     assert " passed" in report
     assert "failed" not in report
-
-
-def run(arguments: list[str], environment: dict[str, str]) -> str:
-    """What a Python program prints."""
-    result = subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=550
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout

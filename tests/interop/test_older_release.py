@@ -5,14 +5,11 @@ It is installed into a folder of its own, ahead of the release that the other te
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-from tests.house.repository import ROOT
+from tests.interop.installed import install, run
 
 pytestmark = [pytest.mark.packaging, pytest.mark.timeout(600)]
 
@@ -27,11 +24,7 @@ ITS_OWN_RACE = "refuses_a_second and (stock-async or stock-sync or stock-typed)"
 @pytest.fixture(scope="module")
 def older(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The environment variables under which Python finds the older release."""
-    folder = tmp_path_factory.mktemp("older")
-    install = ["-m", "pip", "install", "--quiet", "--no-deps", "--target", str(folder), f"openenv=={OLDER}"]
-    run(install, dict(os.environ))
-    inherited = {name: value for name, value in os.environ.items() if not name.startswith("PYTEST_")}
-    return {**inherited, "PYTHONPATH": os.pathsep.join([str(folder), str(ROOT)])}
+    return install(f"openenv=={OLDER}", tmp_path_factory.mktemp("older"))
 
 
 def test_its_clients_play_our_server_and_our_clients_its_server(older: dict[str, str]) -> None:
@@ -43,12 +36,3 @@ def test_its_clients_play_our_server_and_our_clients_its_server(older: dict[str,
     report = run(["-m", "pytest", str(matrix), *options, *chosen], older)
     assert " passed" in report
     assert "failed" not in report
-
-
-def run(arguments: list[str], environment: dict[str, str]) -> str:
-    """What a Python program prints."""
-    result = subprocess.run(
-        [sys.executable, *arguments], cwd=ROOT, env=environment, capture_output=True, text=True, timeout=500
-    )
-    assert result.returncode == 0, result.stdout + result.stderr
-    return result.stdout

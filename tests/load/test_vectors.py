@@ -17,8 +17,8 @@ from gymnasium.vector import AutoresetMode
 
 from openenv_gym.errors import OpenEnvGymError
 from openenv_gym_server import ServerSettings, create_gym_app
-from openenv_gym_server.websocket_protocol import WebSocketProtocol
 from tests.load.test_disconnects import open_sockets, session_threads
+from tests.openenv_gym.interrupting import apart
 from tests.openenv_gym.transports.conftest import interrupted_at
 from tests.serving import serve
 from tests.sockets import until
@@ -36,7 +36,7 @@ PER_SESSION = (None, 3, None, 8)
 @pytest.fixture
 def url() -> Iterator[str]:
     app = create_gym_app("CartPole-v1", settings=ServerSettings(max_concurrent_envs=CLIENTS * ENVS + 8))
-    with serve(app, ws=WebSocketProtocol) as url:
+    with serve(app) as url:
         yield url
         until(lambda: places_taken(url) == 0)
 
@@ -137,6 +137,7 @@ def test_after_an_interrupt_at_any_point_a_reset_begins_anew(url: str, call: str
         pool.submit(interrupt_everywhere, url, CALLS[call], envs_per_session).result()
 
 
+@apart
 def interrupt_everywhere(url: str, call: Callable[[Any], object], envs_per_session: int | None) -> None:
     with (
         contextlib.closing(local(4)) as expected,

@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from openenv_gym.errors import ValueMappingError
-from openenv_gym.exact import MAX_DIGITS, MAX_TEXT, Opaque, Writer, brief, encode_exact
+from openenv_gym.exact import MAX_DIGITS, MAX_TEXT, Opaque, Writer, brief, encode_exact, exact_call
 from openenv_gym.exact_reader import decode_exact
 from openenv_gym.json_text import decode_json, encode_json
 from openenv_gym.spaces.limits import MAX_DEPTH
@@ -260,3 +260,9 @@ def test_the_path_of_a_fault_under_a_key_that_is_no_string_names_the_key() -> No
 def test_one_dtype_of_two_names_comes_back_as_numpy_prefers_it() -> None:
     back = through_text(np.longlong(3))
     assert (type(back), back.dtype) == (np.int64, np.dtype(np.longlong))
+
+
+def test_a_call_has_each_of_its_arguments_in_the_exact_form():
+    call = exact_call("move", ((1, 2),), {"by": np.float32(0.5)})
+    assert (call.name, decode_exact(call.args[0])) == ("move", (1, 2))
+    assert type(decode_exact(call.kwargs["by"])) is np.float32

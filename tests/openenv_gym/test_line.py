@@ -9,6 +9,7 @@ import pytest
 from openenv_gym import line as module
 from openenv_gym.errors import SessionLostError, SessionStateError
 from openenv_gym.line import Line, Place
+from tests.openenv_gym.interrupting import apart
 from tests.openenv_gym.transports.conftest import interrupted_at, wait_until
 
 WAIT_S = 10.0
@@ -243,6 +244,7 @@ def test_waking_early_or_twice_does_nothing():
     assert line.served is None
 
 
+@apart
 def test_an_interrupt_at_any_point_leaves_no_one_at_the_front():
     for point in range(1, 200):
         line, place, done = Line(), Place(), False

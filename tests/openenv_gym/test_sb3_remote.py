@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import sys
 import warnings
 
 import gymnasium
@@ -19,6 +18,7 @@ from openenv_gym.errors import SettingsError
 from openenv_gym.sb3 import make_vec_env
 from openenv_gym_server import ServerSettings, create_gym_app
 from tests.openenv_gym.endings import Endings
+from tests.openenv_gym.interrupting import interrupted
 from tests.openenv_gym.same import assert_same, assert_same_rollouts
 from tests.serving import serve
 
@@ -117,34 +117,12 @@ def test_a_policy_learns_the_same_on_remote_environments_as_on_local_ones(algori
     assert all(np.array_equal(weights[name], expected[name]) for name in expected)
 
 
-def interrupted(work, nth):
-    """Do it, with a KeyboardInterrupt at the nth line of ``sb3.py``; whether it came."""
-    lines = itertools.count(1)
-
-    def trace(frame, event, _):
-        if frame.f_code.co_filename != sb3.__file__:
-            return None
-        if event == "line" and next(lines) == nth:
-            raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
 def test_a_reset_works_after_a_step_that_was_interrupted_anywhere(endings):
     envs = make_vec_env("openenv/gym-v0", 2, base_url=endings, monitor=False)
     envs.seed(3)
     first = envs.reset()
     for nth in itertools.count(1):
-        came = interrupted(lambda: envs.step(np.zeros(2, np.int64)), nth)
+        came = interrupted(lambda: envs.step(np.zeros(2, np.int64)), nth, sb3.__file__)
         envs.seed(3)
         np.testing.assert_array_equal(envs.reset(), first)
         envs.step(np.zeros(2, np.int64))

@@ -5,6 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from openenv_gym.errors import SessionLostError, SessionStateError
+from tests.openenv_gym.interrupting import apart
 from tests.openenv_gym.talking import TalkClient, serve_talk
 from tests.openenv_gym.transports.conftest import interrupted_at
 
@@ -25,6 +26,7 @@ def test_an_interrupt_at_any_point_loses_no_more_than_the_session(call):
         pool.submit(interrupt_everywhere, call).result()
 
 
+@apart
 def interrupt_everywhere(call):
     with serve_talk("ours", capacity=64) as url:
         client = TalkClient(url).sync()

@@ -2,14 +2,15 @@
 
 import contextlib
 import math
+import warnings
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from openenv_gym.errors import ValueMappingError
+from openenv_gym.errors import OpenEnvGymWarning, ValueMappingError
 from openenv_gym.messages import Outcome
-from openenv_gym.transition import read_flags, read_info, read_notes, read_reward
+from openenv_gym.transition import SeedWatch, read_flags, read_info, read_notes, read_reward
 
 FLAGS = {"terminated": False, "truncated": True}
 
@@ -101,3 +102,14 @@ def test_any_metadata_gives_values_of_the_right_types_or_a_typed_error(metadata,
     assert all(isinstance(note, str) for note in read_notes(answer))
     with contextlib.suppress(ValueMappingError):
         assert isinstance(read_info(answer), dict)
+
+
+def test_two_resets_with_one_seed_that_begin_otherwise_are_told_of_and_no_others():
+    watch = SeedWatch()
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        watch.note(7, {"text": "a"}, "http://host")
+        watch.note(7, {"text": "a"}, "http://host")
+        watch.note(8, {"text": "b"}, "http://host")
+    with pytest.warns(OpenEnvGymWarning, match="http://host: two resets with seed=8 gave different first observations"):
+        watch.note(8, {"text": "c"}, "http://host")

@@ -2,7 +2,6 @@
 
 import contextlib
 import itertools
-import sys
 import threading
 
 import pytest
@@ -11,6 +10,7 @@ from gymnasium.error import AlreadyPendingCallError, NoAsyncCallError
 from openenv_gym import vector, vector_pending
 from openenv_gym.errors import OpenEnvGymError
 from openenv_gym.vector import RemoteVectorEnv
+from tests.openenv_gym.interrupting import interrupted
 from tests.openenv_gym.talking import gate, gates, serve_talk
 
 WAIT_S = 20.0
@@ -40,31 +40,11 @@ def test_a_call_beside_another_threads_is_refused_and_costs_it_nothing(envs):
     assert envs.step(("d", "e"))[0] == ("d", "e")
 
 
-def interrupted(work, nth):
-    """Do it, with a KeyboardInterrupt at the nth line of the vector environment's own; whether it came."""
-    lines = itertools.count(1)
-
-    def trace(frame, event, _):
-        if frame.f_code.co_filename != vector.__file__:
-            return trace if frame.f_code.co_filename == vector_pending.__file__ else None
-        if event == "line" and next(lines) == nth:
-            raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        work()
-    except KeyboardInterrupt:
-        return True
-    finally:
-        sys.settrace(before)
-    return False
-
-
 def test_a_reset_works_after_halves_of_a_step_that_were_interrupted_anywhere(envs):
     for nth in itertools.count(1):
-        came = interrupted(lambda: (envs.step_async(("a", "b")), envs.step_wait()), nth)
+        came = interrupted(
+            lambda: (envs.step_async(("a", "b")), envs.step_wait()), nth, vector.__file__, {vector_pending.__file__}
+        )
         with contextlib.suppress(OpenEnvGymError, NoAsyncCallError):
             envs.step_wait()
         envs.reset()

@@ -16,6 +16,7 @@ from openenv_gym.errors import RequestTimeoutError, SessionLostError
 from openenv_gym.transports.base import ConnectionSettings
 from openenv_gym.transports.blocking import BlockingTransport, connect
 from openenv_gym.transports.turns import Turn
+from tests.openenv_gym.interrupting import apart
 from tests.openenv_gym.transports.conftest import WAIT_S, ScriptedPeer, interrupted_at, wait_until
 
 Start = Callable[..., str]
@@ -126,6 +127,7 @@ POINTS = [*range(1, 60, 2), *range(60, 400, 7)]
 
 
 @pytest.mark.parametrize("call", ["send", "receive", "pending", "close"])
+@apart
 def test_an_interrupt_anywhere_leaves_a_lost_transport_that_closes(
     serve_websocket: Start, open_transport: Open, call: str
 ) -> None:

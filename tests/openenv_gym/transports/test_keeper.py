@@ -20,6 +20,7 @@ from openenv_gym.transports import blocking
 from openenv_gym.transports import connection as connection_module
 from openenv_gym.transports.blocking import BlockingTransport
 from openenv_gym.transports.keeper import INTERVAL_S, Keeper
+from tests.openenv_gym.interrupting import apart
 from tests.openenv_gym.transports.conftest import WAIT_S, ScriptedPeer, echo, interrupted_at, wait_until
 
 Start = Callable[..., str]
@@ -239,6 +240,7 @@ def test_a_caller_at_work_is_not_disturbed(serve_scripted: Start, open_transport
 
 
 @pytest.mark.parametrize("point", range(1, 60))
+@apart
 def test_an_interrupt_while_adding_or_removing_blocks_nobody(keeper: Keeper, point: int) -> None:
     connection = Connection()
     for call in (keeper.add, keeper.remove):

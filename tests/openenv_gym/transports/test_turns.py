@@ -10,6 +10,7 @@ import time
 import pytest
 
 from openenv_gym.transports.turns import Turn, Turns
+from tests.openenv_gym.interrupting import apart
 from tests.openenv_gym.transports.conftest import WAIT_S, interrupted_at
 
 
@@ -63,6 +64,7 @@ def test_a_visit_of_the_same_thread_is_not_waited_for() -> None:
 
 
 @pytest.mark.parametrize("point", range(1, 25))
+@apart
 def test_an_interrupted_turn_can_be_given_back(point: int) -> None:
     turns, turn = Turns(), Turn()
     with interrupted_at(point, within="turns.py"), contextlib.suppress(KeyboardInterrupt):
