@@ -46,6 +46,9 @@ class Shell:
         subprotocols: what is offered in the handshake.
         session_id: a session that the server keeps already: it is attached to, and whoever does so answers for its
             having been reset.
+
+    Attributes:
+        silent: whether it is known that nothing has come that nobody asked for, so that the next request need not look.
     """
 
     def __init__(
@@ -70,6 +73,7 @@ class Shell:
         self._transport: Transport = _NotOpened()
         # The call under way: taken by setdefault, which is atomic and which no interrupt can leave half done.
         self._calls: dict[str, tuple[int, object]] = {}
+        self.silent = False
 
     def open(self) -> None:
         """Connect and make the environment.
@@ -225,7 +229,8 @@ class Shell:
 
     def _say(self, build: Callable[[], bytes], *, text: bool) -> None:
         frame = build()
-        if not self.session.extended and self._transport.pending:
+        silent, self.silent = self.silent, False
+        if not (self.session.extended or silent) and self._transport.pending:
             # Without ids an answer too many would be taken for the next request's, and every later one likewise.
             early = self._transport.receive(self.settings.step_timeout_s or None)
             self.session.receive(early.payload, text=early.text, unasked=True)

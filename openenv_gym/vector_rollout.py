@@ -30,7 +30,7 @@ from openenv_gym.vector_waiting import (
     finish_in_time,
     finish_one,
 )
-from openenv_gym.waiting import close_all
+from openenv_gym.waiting import close_all, note_silence
 
 __all__ = ["EnvSession", "Rollout"]
 
@@ -41,9 +41,11 @@ class EnvSession(Answering, Protocol):
     Attributes:
         first: the vector environment's index of its first environment.
         into: a batch to whose arrays the next answer about all of them may be written; None: to fresh ones.
+        asks_again: whether an answer may make a further request necessary, which must not wait for others' answers.
     """
 
     first: int
+    asks_again: bool
     into: Any
 
     @property
@@ -93,6 +95,7 @@ class Rollout:
         self.outstanding = 0
         self._answers: deque[Answer] = deque()
         self._asked: list[EnvSession] = []
+        self._patience_s = 0.0
 
     @property
     def alive(self) -> bool:
@@ -121,11 +124,20 @@ class Rollout:
                 requests.append((session, request))
         self._asked = [session for session, _ in requests]
         try:
+            self._note_silence()
             for _, request in requests:
                 request()
         except BaseException as error:
+            for session in self._asked:
+                session.shell.silent = False
             self._end_unless(error, OpenEnvGymError)
             raise
+
+    def _note_silence(self) -> None:
+        """Look at once for messages that nobody has asked for, where each session would look before it speaks."""
+        plain = [session.shell for session in self._asked if not session.shell.session.extended]
+        if len(plain) > 1:
+            note_silence(plain)
 
     def begin_step(self, actions: Actions) -> None:
         """Ask every session for a step with its rows of the actions; see ``begin``."""
@@ -146,13 +158,17 @@ class Rollout:
                 several, others have, and all are given up.
             SessionLostError: a session is lost; all are given up.
         """
+        begun = time.monotonic()
         try:
             if len(self.sessions) == 1:
                 self.sessions[0].into = into
-            return finish_all(self._asked, until)
+            answers = finish_all(self._asked, until, self._patience_s)
         except BaseException as error:
             self._end_unless(error, *((InvalidActionError,) if len(self.sessions) == 1 else ()))
             raise
+        if not any(session.asks_again for session in self._asked):
+            self._patience_s = min(time.monotonic() - begun, _LONGEST_PATIENCE_S)
+        return answers
 
     def ask_each(self, ask: Callable[[EnvSession], None], timeout_s: float | None) -> list[messages.Reply]:
         """Anything else of every session: all are asked before the first answer is waited for.
@@ -346,6 +362,9 @@ class Rollout:
                 session.shell.drop("it was closed")  # whose server says goodbye once the steps are done
         close_all([session.shell for session in self.sessions], timeout_s)
 
+
+_LONGEST_PATIENCE_S = 0.1
+"""How much later a failure may be told, so that those who step together are heard together."""
 
 _MOMENT_S = 0.005
 """How long one of several sessions waits for its first step to be done before it says that none is: so long a step may

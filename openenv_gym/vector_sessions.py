@@ -45,7 +45,10 @@ class VectorSession:
         partial: whether a step may be for some of them.
         deadline: when the answer to the request under way must be there.
         into: a batch to whose arrays the next answer about all environments is written; None: to fresh ones.
+        asks_again: whether an answer may make a further request necessary.
     """
+
+    asks_again = False
 
     def __init__(self, shell: Shell, interface: Interface, first: int, *, binary: bool) -> None:
         assert shell.opened is not None

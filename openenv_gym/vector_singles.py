@@ -68,6 +68,7 @@ class SingleSession:
         self.deadline: float | None = None
         self._interface = interface
         self._mode = autoreset_mode
+        self.asks_again = autoreset_mode is AutoresetMode.SAME_STEP
         self._limit = max_episode_steps
         self._asked = _Asked.RESET
         self._steps = 0

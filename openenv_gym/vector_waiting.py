@@ -98,12 +98,15 @@ def answer_deadline(settings: ConnectionSettings, *, reset: bool) -> Deadline | 
     return deadline_in(getattr(settings, setting) or None, setting)
 
 
-def finish_all(sessions: Sequence[Answering], until: float | None) -> list[Answer]:
+def finish_all(sessions: Sequence[Answering], until: float | None, patience_s: float = 0.0) -> list[Answer]:
     """Every session's answer, in the order of the sessions.
 
     Args:
         sessions: each with a request under way.
         until: when all must be there, besides their own deadlines; None: no further limit.
+        patience_s: how long the last session's answer is waited for before the others are looked at. A server answers
+            in the order it was asked, as a rule, so that this is woken once for all of them; a failure of another is
+            told that much later at most.
 
     Raises:
         VectorTimeoutError: an answer is late.
@@ -116,14 +119,18 @@ def finish_all(sessions: Sequence[Answering], until: float | None) -> list[Answe
         return [answer]
     answers: dict[int, Answer] = {}
     waiting = dict(enumerate(sessions))
+    if patience_s:
+        left_s = patience_s if until is None else min(patience_s, max(until - time.monotonic(), 0.0))
+        wait_any([sessions[-1].shell], left_s)
+    ready = [place for place, session in waiting.items() if session.shell.answered()] if patience_s else []
     while waiting:
         # Once the time is over, each is late.
-        ready = _arrived(waiting, until) or list(waiting)
-        for place in ready:
+        for place in ready or _arrived(waiting, until) or list(waiting):
             answer = finish_one(waiting[place], until)
             if answer is not None:
                 answers[place] = answer
                 del waiting[place]
+        ready = []
     return [answers[place] for place in range(len(sessions))]
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from openenv_gym.shell import Shell
 from openenv_gym.transports.readiness import Watch
 
-__all__ = ["close_all", "wait_any"]
+__all__ = ["close_all", "note_silence", "wait_any"]
 
 _LONGEST_S = 0.25
 """A look at every session follows after so long: the keeper may have read an answer just before its socket was
@@ -57,6 +57,24 @@ def wait_any(shells: Iterable[Shell], timeout_s: float | None) -> list[Shell]:
         if found or left_s <= 0:
             break
     return [shell for shell in waiting if id(shell) in found]
+
+
+def note_silence(shells: Sequence[Shell]) -> None:
+    """Tell the sessions that nothing has come in by one look at all of them, so that their next requests look no more.
+
+    Args:
+        shells: sessions with nothing under way.
+    """
+    watch, by_descriptor = Watch(), {}
+    for shell in shells:
+        descriptor = shell.fileno()
+        if descriptor >= 0 and not shell.ready:
+            watch.add(descriptor)
+            by_descriptor[descriptor] = shell
+    for descriptor in watch.readable(0):
+        del by_descriptor[descriptor]
+    for shell in by_descriptor.values():
+        shell.silent = True
 
 
 def close_all(shells: Sequence[Shell], timeout_s: float) -> None:

@@ -214,6 +214,13 @@ class FloatArrayCodec(ArrayCodec):
         finite = math.isfinite(sum(values)) if self._short else np.isfinite(sample).all()
         return values if finite else self._spell(sample)
 
+    @override
+    def read(self, value: JSON) -> np.ndarray:
+        # Many environments have plain numbers for fields; neither a NaN nor an infinity is in the comparison's range.
+        if type(value) is float and not self._shape and abs(value) <= self._largest:
+            return np.array(value, self._dtype)
+        return super().read(value)
+
     def _spell(self, sample: np.ndarray) -> JSON:
         spelled = np.empty(self._size, dtype=object)
         spelled[:] = [spell_float(number) for number in sample.ravel().tolist()]

@@ -35,6 +35,7 @@ _WHOLE = frozenset({_TEXT, _BINARY})
 _MASKED = 0x80
 _SHORT, _MEDIUM = 126, 65_536  # lengths from which a header has two, and eight, more bytes for them
 _TWO, _EIGHT = Struct("!BBH"), Struct("!BBQ")
+_MASKS_AT_ONCE = 64
 _APART = 16_384  # bytes from which a message is not copied behind its header
 
 # Looked up once: an attribute of an enum's class costs more than the comparison.
@@ -68,6 +69,7 @@ class Framing:
         server = isinstance(protocol, ServerProtocol)
         self._mask_in, self._mask_out = (_MASKED, 0) if server else (0, _MASKED)
         self._head = b""  # of a frame whose header has not come whole
+        self._masks: list[bytes] = []
         self._left = 0  # bytes to come of a frame that is the protocol's
         self._body: memoryview | None = None  # of a frame that has not come whole, as long as it will be
         self._body_text = False
@@ -102,7 +104,9 @@ class Framing:
         else:
             head = _EIGHT.pack(first, mask_bit | 127, length)
         if mask_bit:
-            mask = os.urandom(4)
+            if not self._masks:
+                self._masks = _new_masks()
+            mask = self._masks.pop()
             head += mask
             payload = apply_mask(payload, mask)
         return (head + payload,) if length < _APART else (head, payload)
@@ -195,6 +199,12 @@ class Framing:
         if frame.fin:
             self.messages.append(Frame(bytes(self._fragments), self._fragments_text))
             self._fragments = None
+
+
+def _new_masks() -> list[bytes]:
+    """Masks for the next frames: one system call for many."""
+    drawn = os.urandom(4 * _MASKS_AT_ONCE)
+    return [drawn[start : start + 4] for start in range(0, len(drawn), 4)]
 
 
 def _unmasked(body: _Bytes, mask: _Bytes) -> bytes:

@@ -1,11 +1,12 @@
 """Waiting for several sessions, each with its own deadline."""
 
 import multiprocessing
+import threading
 import time
 
 import pytest
 
-from openenv_gym import messages
+from openenv_gym import messages, vector_waiting
 from openenv_gym.errors import RequestTimeoutError, VectorTimeoutError
 from openenv_gym.shell import Shell
 from openenv_gym.transports.base import ConnectionSettings
@@ -17,7 +18,7 @@ from openenv_gym.vector_waiting import (
     finish_in_time,
     finish_one,
 )
-from openenv_gym.waiting import close_all
+from openenv_gym.waiting import close_all, wait_any
 from tests.openenv_gym.talking import gate, gates, serve_talk
 
 
@@ -132,3 +133,40 @@ def test_an_answer_that_is_late_is_told_the_limit_and_the_setting_of_it(reset):
         assert caught.value.timeout_s == deadline.timeout_s
     with pytest.raises(VectorTimeoutError):
         finish_in_time(late, time.monotonic())
+
+
+def test_in_lockstep_the_last_is_waited_for_and_the_others_are_there_by_then(sessions, monkeypatch):
+    waited = []
+
+    def wait(shells, timeout_s):
+        waited.append(list(shells))
+        return wait_any(shells, timeout_s)
+
+    monkeypatch.setattr(vector_waiting, "wait_any", wait)
+    for session, word in zip(sessions, "abc", strict=True):
+        session.say(word)
+    for session in sessions[:2]:
+        assert wait_any([session.shell], 10.0)
+    assert finish_all(sessions, None, patience_s=10.0) == ["a", "b", "c"]
+    assert waited == [[sessions[2].shell]]
+
+
+def test_patience_with_the_last_ends_and_all_are_heard(sessions):
+    with gate("last"):
+        sessions[0].say("a")
+        sessions[1].say("b")
+        sessions[2].say("wait last")
+        timer = threading.Timer(0.05, gates["last"].set)
+        timer.start()
+        assert finish_all(sessions, None, patience_s=0.01) == ["a", "b", "wait last"]
+        timer.join()
+
+
+def test_patience_ends_with_the_time_that_there_is(sessions):
+    with gate("last"):
+        for session in sessions:
+            session.say("wait last")
+        begun = time.monotonic()
+        with pytest.raises(VectorTimeoutError):
+            finish_all(sessions, time.monotonic() + 0.05, patience_s=60.0)
+        assert time.monotonic() - begun < 30.0

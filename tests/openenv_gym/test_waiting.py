@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import threading
+from collections.abc import Iterator
 
 import pytest
+from websockets.sync.server import ServerConnection, serve
 
 from openenv_gym import messages
-from openenv_gym.errors import SessionLostError
+from openenv_gym.errors import ProtocolError, SessionLostError
 from openenv_gym.shell import Shell
 from openenv_gym.transports.base import ConnectionSettings
 from openenv_gym.transports.readiness import Readiness
-from openenv_gym.waiting import wait_any
+from openenv_gym.waiting import close_all, note_silence, wait_any
 from tests.openenv_gym.sleepy import release
 from tests.openenv_gym.test_shell import Server, shell_on
 
@@ -106,3 +109,38 @@ def test_an_answer_that_the_keeper_has_read_is_found(sessions: list[Shell]) -> N
 def test_a_closed_session_is_at_its_end(sessions: list[Shell]) -> None:
     sessions[0].close()
     assert wait_any(sessions, 10.0) == sessions[:1]
+
+
+@pytest.fixture
+def plain_url() -> Iterator[str]:
+    """A server without the subprotocol, which answers as often as the message says."""
+    answer = json.dumps({"type": "observation", "data": {"observation": {}, "reward": None, "done": False}})
+
+    def talk(connection: ServerConnection) -> None:
+        for text in connection:
+            for _ in range(json.loads(text).get("data", {}).get("answers", 1)):
+                connection.send(answer)
+
+    with serve(talk, "127.0.0.1", 0) as server:
+        thread = threading.Thread(target=server.serve_forever)
+        thread.start()
+        yield f"http://127.0.0.1:{server.socket.getsockname()[1]}"
+        server.shutdown()
+        thread.join(10.0)
+
+
+def test_one_look_finds_who_has_said_what_nobody_asked_for(plain_url: str) -> None:
+    shells = [Shell(plain_url, ConnectionSettings(), messages.OpenSettings()) for _ in range(3)]
+    for shell, answers in zip(shells, (1, 2, 1), strict=True):
+        shell.open()
+        shell.request(messages.Reset, 10.0, data={"answers": answers})
+    assert shells[1].ready or Readiness(shells[1]).wait(10.0)  # type: ignore[arg-type]  # what poll() takes
+    note_silence(shells)
+    assert [shell.silent for shell in shells] == [True, False, True]
+    shells[0].begin(messages.Step, data={})
+    assert not shells[0].silent
+    with pytest.raises(ProtocolError):
+        shells[1].begin(messages.Step, data={})
+    note_silence(shells[1:])
+    assert not shells[1].silent
+    close_all(shells, 5.0)
