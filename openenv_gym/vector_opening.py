@@ -40,6 +40,7 @@ __all__ = ["Block", "Server", "VectorPlan", "blocks_of", "find_servers", "open_s
 
 _T = TypeVar("_T")
 _FAILED = "another session could not be opened"
+_STEPS_LONGER = 4  # a vector's only session, than one environment's; where there are several, none is waited for alone
 _AT_ONCE = 16  # connections that are opened at the same time
 
 
@@ -226,7 +227,10 @@ class _Opening:
 
     def _open(self, piece: Block) -> Shell:
         settings = msgspec.structs.replace(self._plan.open_settings, num_envs=piece.count)
-        shell = Shell(piece.server.base_url, piece.server.settings, settings, connect=self._connect)
+        connection = piece.server.settings
+        if 1 < piece.count == self._plan.num_envs:
+            connection = dataclasses.replace(connection, busy_wait_s=_STEPS_LONGER * connection.busy_wait_s)
+        shell = Shell(piece.server.base_url, connection, settings, connect=self._connect)
         self._shells.append(shell)
         shell.open()
         return shell

@@ -6,11 +6,15 @@ for the connection is ``connection``; opening is ``opening``. Not for what a mes
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Callable, Sequence
 from typing import TypeVar
 
+from websockets.client import ClientProtocol
+
 from openenv_gym.messages import SUBPROTOCOL
 from openenv_gym.transports.base import ConnectionSettings, Frame, websocket_url
+from openenv_gym.transports.busy_wait import BusyWait
 from openenv_gym.transports.connection import Connection, Waits
 from openenv_gym.transports.keeper import keeper
 from openenv_gym.transports.opening import open_websocket
@@ -66,6 +70,12 @@ class BlockingTransport(Connection):
         True
     """
 
+    def __init__(
+        self, sock: socket.socket, protocol: ClientProtocol, settings: ConnectionSettings, early: bytes = b""
+    ) -> None:
+        super().__init__(sock, protocol, settings, early)
+        self._busy_wait = BusyWait(self._stream.wait, settings.busy_wait_s)
+
     @property
     def pending(self) -> bool:
         """Whether a message has arrived that no ``receive()`` has taken; see ``Transport.pending``."""
@@ -79,7 +89,7 @@ class BlockingTransport(Connection):
     @property
     def ready(self) -> bool:
         """Whether there may be something to read that no poll would tell of; see ``Transport.ready``."""
-        return bool(self._inbox) or self.unread
+        return bool(self._inbox) or self.unread or self._framing.partial
 
     def send(self, payload: bytes, *, text: bool = True) -> None:
         """Send one message; see ``Transport.send``."""
@@ -142,6 +152,5 @@ class BlockingTransport(Connection):
 
     def _drive(self, waits: Waits) -> None:
         """Wait, in this thread, as a call needs it."""
-        wait = self._stream.wait
         for left in waits:
-            wait(left)
+            self._busy_wait(left)

@@ -25,6 +25,7 @@ from websockets.protocol import State
 from websockets.server import ServerProtocol
 
 from openenv_gym.transports.framing import Framing
+from openenv_gym_server.brisk import Peer
 from openenv_gym_server.websocket_handshake import HeaderFields, response, scope_of
 
 __all__ = ["WebSocketProtocol"]
@@ -69,6 +70,7 @@ class WebSocketProtocol(asyncio.Protocol):
         self._protocol = ServerProtocol(extensions=deflate, max_size=config.ws_max_size, logger=_logger)
         self._framing = Framing(self._protocol, config.ws_max_size)
         self._transport: asyncio.Transport
+        self._peer = Peer(self._loop)
         self._scope: _Event = {}
         self._answer: Response | None = None  # to the handshake, once it was asked for and until it is sent
         self._rejection: _Event = {}
@@ -96,6 +98,7 @@ class WebSocketProtocol(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Take the request that asks for the WebSocket, and frames after it."""
         self._heard = True
+        self._peer.heard()
         self._rest = b"".join((self._rest, data)) if self._rest else data
         if self._protocol.state is not State.CONNECTING:
             self._take()
@@ -260,6 +263,7 @@ class WebSocketProtocol(asyncio.Protocol):
             self._transport.write(pieces[0])
         else:
             self._transport.writelines(pieces)
+        self._peer.sent()
 
     # ---------------------------------------------------------------------------------------------- what comes
 
