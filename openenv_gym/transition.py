@@ -69,6 +69,8 @@ def read_info(outcome: Outcome) -> dict[str, Any]:
         ValueMappingError: the exact form of the info is malformed.
     """
     metadata = metadata_of(outcome)
+    if not metadata:
+        return {}
     rest = {key: value for key, value in metadata.items() if not _is_read_elsewhere(key, value, outcome)}
     flagged = all(isinstance(metadata.get(flag), bool) for flag in ("terminated", "truncated"))
     info = rest.get("info")

@@ -134,7 +134,8 @@ class SingleSession:
         assert isinstance(reply, messages.ObservationReply)
         outcome = reply.data
         self._fields = outcome.observation
-        warn_caller(*(f"{self.shell.base_url}: {note}" for note in read_notes(outcome)))
+        if outcome.metadata:
+            warn_caller(*(f"{self.shell.base_url}: {note}" for note in read_notes(outcome)))
         observation, info = read_observation(self._interface, self._fields, self.first), read_info(outcome)
         if self._asked is _Asked.STEP:
             return self._stepped(Row(self.first, observation, (read_reward(outcome), *read_flags(outcome)), (info,)))

@@ -6,6 +6,7 @@ The requests are all on their way before anything here waits. Not for what is as
 
 from __future__ import annotations
 
+import functools
 import time
 from collections.abc import Callable, Sequence
 from typing import Protocol, TypeAlias, TypeVar
@@ -14,7 +15,7 @@ from openenv_gym.errors import RequestTimeoutError, VectorTimeoutError
 from openenv_gym.shell import Shell
 from openenv_gym.transports.base import ConnectionSettings
 from openenv_gym.vector_rows import Row, Rows
-from openenv_gym.waiting import wait_any
+from openenv_gym.waiting import heard_of, wait_any
 
 __all__ = [
     "Answer",
@@ -88,8 +89,12 @@ def deadline_in(timeout_s: float | None, setting: str | None = None) -> Deadline
     """
     if timeout_s is None:
         return None
-    limit = f"{timeout_s:g} s" if setting is None else f"{setting}={timeout_s:g} s"
-    return Deadline.of(time.monotonic() + timeout_s, timeout_s, limit)
+    return Deadline.of(time.monotonic() + timeout_s, timeout_s, _limit(timeout_s, setting))
+
+
+@functools.lru_cache
+def _limit(timeout_s: float, setting: str | None) -> str:
+    return f"{timeout_s:g} s" if setting is None else f"{setting}={timeout_s:g} s"
 
 
 def answer_deadline(settings: ConnectionSettings, *, reset: bool) -> Deadline | None:
@@ -119,10 +124,12 @@ def finish_all(sessions: Sequence[Answering], until: float | None, patience_s: f
         return [answer]
     answers: dict[int, Answer] = {}
     waiting = dict(enumerate(sessions))
+    ready: list[int] = []
     if patience_s:
         left_s = patience_s if until is None else min(patience_s, max(until - time.monotonic(), 0.0))
         wait_any([sessions[-1].shell], left_s)
-    ready = [place for place, session in waiting.items() if session.shell.answered()] if patience_s else []
+        heard = {id(shell) for shell in heard_of([session.shell for session in sessions])}
+        ready = [place for place, session in waiting.items() if id(session.shell) in heard]
     while waiting:
         # Once the time is over, each is late.
         for place in ready or _arrived(waiting, until) or list(waiting):

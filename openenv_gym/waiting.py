@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from openenv_gym.shell import Shell
 from openenv_gym.transports.readiness import Watch
 
-__all__ = ["close_all", "note_silence", "wait_any"]
+__all__ = ["close_all", "heard_of", "note_silence", "wait_any"]
 
 _LONGEST_S = 0.25
 """A look at every session follows after so long: the keeper may have read an answer just before its socket was
@@ -65,16 +65,22 @@ def note_silence(shells: Sequence[Shell]) -> None:
     Args:
         shells: sessions with nothing under way.
     """
-    watch, by_descriptor = Watch(), {}
+    heard = {id(shell) for shell in heard_of(shells)}
+    for shell in shells:
+        shell.silent = id(shell) not in heard
+
+
+def heard_of(shells: Sequence[Shell]) -> list[Shell]:
+    """Those of whom something has come, be it a part of an answer or the end, by one look at all of them."""
+    watch, by_descriptor, heard = Watch(), {}, []
     for shell in shells:
         descriptor = shell.fileno()
-        if descriptor >= 0 and not shell.ready:
+        if descriptor < 0 or shell.ready:
+            heard.append(shell)
+        else:
             watch.add(descriptor)
             by_descriptor[descriptor] = shell
-    for descriptor in watch.readable(0):
-        del by_descriptor[descriptor]
-    for shell in by_descriptor.values():
-        shell.silent = True
+    return heard + [by_descriptor[descriptor] for descriptor in watch.readable(0)]
 
 
 def close_all(shells: Sequence[Shell], timeout_s: float) -> None:

@@ -127,8 +127,8 @@ class ConnectionSettings:
         close_timeout_s: seconds to wait for the peer when closing.
         busy_wait_s: seconds for which an answer is asked for again and again before the thread sleeps, while the
             answers before came as quickly, and four times as long for a vector's only session; 0: never. It saves the
-            time that waking up takes, at the price of the processor's; where there is but one processor it is never
-            done.
+            time that waking up takes, at the price of the processor's. Never done where there is but one processor,
+            nor with a server that does not speak ``openenv-gym.v1``.
         keepalive_interval_s: seconds of silence after which TCP asks whether the peer is still there; None or 0: it
             does not ask.
         keepalive_timeout_s: seconds without an answer to that after which the session is lost; None or 0: as the system
