@@ -41,12 +41,7 @@ def wait_any(shells: Iterable[Shell], timeout_s: float | None) -> list[Shell]:
     """
     waiting = list(shells)
     deadline = None if timeout_s is None else time.monotonic() + timeout_s
-    watch, by_descriptor = Watch(), {}
-    for shell in waiting:
-        descriptor = shell.fileno()
-        if descriptor >= 0:
-            watch.add(descriptor)
-            by_descriptor[descriptor] = shell
+    watch, by_descriptor = _watched(waiting)
     longest_s = _LONGEST_S if len(by_descriptor) == len(waiting) else _WITHOUT_DESCRIPTOR_S
     found = {id(shell) for shell in waiting if shell.ready and shell.answered()}
     while waiting:
@@ -72,15 +67,21 @@ def note_silence(shells: Sequence[Shell]) -> None:
 
 def heard_of(shells: Sequence[Shell]) -> list[Shell]:
     """Those of whom something has come, be it a part of an answer or the end, by one look at all of them."""
-    watch, by_descriptor, heard = Watch(), {}, []
+    watch, by_descriptor = _watched(shells)
+    silent = {id(shell) for shell in by_descriptor.values() if not shell.ready}
+    silent -= {id(by_descriptor[descriptor]) for descriptor in watch.readable(0)}
+    return [shell for shell in shells if id(shell) not in silent]
+
+
+def _watched(shells: Iterable[Shell]) -> tuple[Watch, dict[int, Shell]]:
+    """A watch of those that have a descriptor, and whose each is."""
+    watch, by_descriptor = Watch(), {}
     for shell in shells:
         descriptor = shell.fileno()
-        if descriptor < 0 or shell.ready:
-            heard.append(shell)
-        else:
+        if descriptor >= 0:
             watch.add(descriptor)
             by_descriptor[descriptor] = shell
-    return heard + [by_descriptor[descriptor] for descriptor in watch.readable(0)]
+    return watch, by_descriptor
 
 
 def close_all(shells: Sequence[Shell], timeout_s: float) -> None:

@@ -90,7 +90,7 @@ class BlockingTransport(Connection):
 
     @property
     def ready(self) -> bool:
-        """Whether there may be something to read that no poll would tell of; see ``Transport.ready``."""
+        """Whether something may be there that no poll would tell of, a part included; see ``Transport.ready``."""
         return bool(self._inbox) or self.unread or self._framing.partial
 
     def send(self, payload: bytes, *, text: bool = True) -> None:

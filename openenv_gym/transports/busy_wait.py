@@ -7,6 +7,7 @@ lets others run in between. Not for many sockets at a time (``openenv_gym.waitin
 
 from __future__ import annotations
 
+import functools
 import os
 import time
 from collections.abc import Callable
@@ -37,8 +38,7 @@ def usable_cpus(quota_file: str = "/sys/fs/cgroup/cpu.max") -> float:
 SEVERAL_CPUS = usable_cpus() > 1
 """Whether somebody else can get on while one process asks."""
 
-_sleep_none: Callable[[], None] = lambda: time.sleep(0)  # noqa: E731
-give_way: Callable[[], None] = getattr(os, "sched_yield", _sleep_none)
+give_way: Callable[[], None] = getattr(os, "sched_yield", functools.partial(time.sleep, 0))
 """Let another thread have this one's processor, if one wants it."""
 
 

@@ -14,9 +14,10 @@ from openenv_gym.errors import ProtocolError, SessionLostError
 from openenv_gym.shell import Shell
 from openenv_gym.transports.base import ConnectionSettings
 from openenv_gym.transports.readiness import Readiness
-from openenv_gym.waiting import close_all, note_silence, wait_any
+from openenv_gym.waiting import close_all, heard_of, note_silence, wait_any
 from tests.openenv_gym.sleepy import release
 from tests.openenv_gym.test_shell import Server, shell_on
+from tests.sockets import until
 
 
 def stepping(number: int) -> tuple[list[Server], list[Shell]]:
@@ -134,7 +135,7 @@ def test_one_look_finds_who_has_said_what_nobody_asked_for(plain_url: str) -> No
     for shell, answers in zip(shells, (1, 2, 1), strict=True):
         shell.open()
         shell.request(messages.Reset, 10.0, data={"answers": answers})
-    assert shells[1].ready or Readiness(shells[1]).wait(10.0)  # type: ignore[arg-type]  # what poll() takes
+    until(lambda: heard_of(shells) == [shells[1]])
     note_silence(shells)
     assert [shell.silent for shell in shells] == [True, False, True]
     shells[0].begin(messages.Step, data={})
