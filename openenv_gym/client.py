@@ -19,12 +19,13 @@ from collections.abc import Mapping
 from typing import Any, ClassVar, Generic, NoReturn, Self, TypeVar
 
 from openenv_gym import messages
-from openenv_gym.client_settings import Mode, connection_settings, read_mode
-from openenv_gym.errors import ModeError, SettingsError, ValueMappingError
+from openenv_gym.client_settings import connection_settings
+from openenv_gym.errors import SettingsError, ValueMappingError
 from openenv_gym.info import encode_exact
 from openenv_gym.launch import Launch, launch_container, launch_environment
 from openenv_gym.link import Link
 from openenv_gym.loopless import blocking, loopless
+from openenv_gym.modes import Mode, read_mode, require_simulation
 from openenv_gym.providers.embedded import EmbeddedProvider
 from openenv_gym.providers.foreign import AnyProvider, ContainerProvider, stopping
 from openenv_gym.sync_client import SyncEnvClient
@@ -185,7 +186,7 @@ class EnvClient(ABC, Generic[ActT, ObsT, StateT]):
             CapacityError: the server is full.
             ModeError: the client is for production.
         """
-        self._require_simulation("reset")
+        require_simulation(self._mode, "reset")
         reply = await self._link.begin_episode(lambda extended: _reset_data(kwargs, extended))
         return self._read(reply)
 
@@ -207,7 +208,7 @@ class EnvClient(ABC, Generic[ActT, ObsT, StateT]):
             SessionStateError: no episode has begun; call ``reset()``.
             ModeError: the client is for production.
         """
-        self._require_simulation("step")
+        require_simulation(self._mode, "step")
         timeout_s = self._settings.step_timeout_s
         if kwargs:
             timeout_s = kwargs.pop("timeout_s", timeout_s)
@@ -229,7 +230,7 @@ class EnvClient(ABC, Generic[ActT, ObsT, StateT]):
             SessionLostError: the session is lost; call ``reset()``.
             ModeError: the client is for production.
         """
-        self._require_simulation("state")
+        require_simulation(self._mode, "state")
         reply = await self._link.ask(messages.State, self._settings.step_timeout_s, connect=True)
         assert isinstance(reply, messages.StateReply)
         return self._parse_state(reply.data)
@@ -356,14 +357,6 @@ class EnvClient(ABC, Generic[ActT, ObsT, StateT]):
         self._begin()
 
     # -------------------------------------------------------------------------------------------------- the answers
-
-    def _require_simulation(self, call: str) -> None:
-        if self._mode != "simulation":
-            raise ModeError(
-                f"{call}() is for mode='simulation', this client is for production, where an agent sees tools alone: "
-                "use MCPToolClient and call_tool(), or make the client with mode='simulation'",
-                mode=self._mode,
-            )
 
     def _read(self, reply: messages.Reply) -> StepResult[ObsT]:
         assert isinstance(reply, messages.ObservationReply)

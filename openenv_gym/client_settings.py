@@ -1,20 +1,16 @@
-"""The arguments of OpenEnv's client as this project's settings: read, checked, defaults taken from the environment."""
+"""The arguments of OpenEnv's client as this project's settings: read and checked. Not for its mode (``modes.py``)."""
 
 from __future__ import annotations
 
 import dataclasses
-import os
 from collections.abc import Mapping
-from typing import Any, Literal
+from typing import Any
 
 from openenv_gym.errors import SettingsError
 from openenv_gym.transports.base import ConnectionSettings
 
-__all__ = ["Mode", "connection_settings", "read_mode"]
+__all__ = ["connection_settings"]
 
-Mode = Literal["simulation", "production"]
-
-_MODE_VARIABLE = "OPENENV_CLIENT_MODE"
 _DEFAULTS: dict[str, object] = {
     "connect_timeout_s": 10.0,
     "message_timeout_s": 60.0,
@@ -30,26 +26,6 @@ _FIELDS = {
     "websocket_ping_timeout_s": ("keepalive_timeout_s",),
 }
 _OFF = ("none", "null", "off", "")
-
-
-def read_mode(mode: str | None) -> Mode:
-    """The mode that is asked for: the argument, else OPENENV_CLIENT_MODE, else simulation. Any letter case will do.
-
-    Raises:
-        SettingsError: there is no such mode.
-
-    Example:
-        >>> read_mode("Production")
-        'production'
-    """
-    asked = os.environ.get(_MODE_VARIABLE) or "simulation" if mode is None else mode
-    match asked.strip().lower() if isinstance(asked, str) else asked:
-        case "simulation":
-            return "simulation"
-        case "production":
-            return "production"
-    source = _MODE_VARIABLE if mode is None else "mode"
-    raise SettingsError(f"expected {source} to be 'simulation' or 'production', got {asked!r}", setting="mode")
 
 
 def connection_settings(

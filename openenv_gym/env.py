@@ -8,6 +8,7 @@ like (Spaces, render modes) is ``interface.py``; the session is ``shell.py``; wh
 from __future__ import annotations
 
 import contextlib
+import copy
 import dataclasses
 from collections.abc import Mapping
 from typing import Any
@@ -18,7 +19,7 @@ from gymnasium.envs.registration import EnvSpec
 from gymnasium.utils import EzPickle
 
 from openenv_gym import messages
-from openenv_gym.encodings import Answer, choose
+from openenv_gym.encodings import Answer
 from openenv_gym.errors import (
     SessionLostError,
     SessionStateError,
@@ -26,22 +27,26 @@ from openenv_gym.errors import (
     SpaceMappingError,
     ValueMappingError,
 )
-from openenv_gym.exact import exact_call
 from openenv_gym.info import decode_exact, encode_exact
 from openenv_gym.interface import Interface, SpaceOverrides
 from openenv_gym.keywords import split_keywords
-from openenv_gym.providers.base import Provider
-from openenv_gym.providers.leasing import lease_server
+from openenv_gym.modes import Mode, read_mode
+from openenv_gym.production_env import encoding_of, interface_of, require_tools_alone
+from openenv_gym.production_shell import ProductionShell
+from openenv_gym.providers.base import Lease, Provider
+from openenv_gym.providers.leasing import lease_server, target_of
+from openenv_gym.remote_access import RemoteAccess
 from openenv_gym.shell import Shell
+from openenv_gym.tool_catalogue import listed
 from openenv_gym.transition import SeedWatch, warn_caller
 from openenv_gym.viewer import FrameViewer
 
 __all__ = ["RemoteEnv"]
 
-_OWN_KEYWORDS = ("base_url", "provider", "target", "env_id", "env_kwargs", "render_mode")
+_OWN_KEYWORDS = ("base_url", "provider", "target", "env_id", "env_kwargs", "render_mode", "mode")
 
 
-class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
+class RemoteEnv(gymnasium.Env[Any, Any], RemoteAccess, EzPickle):
     """An environment that runs behind an OpenEnv server, stepped as if it were here.
 
     Spaces come from the session's own schema: exact where the server annotates it (this project's servers), else
@@ -62,12 +67,15 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
         env_kwargs: keyword arguments for the environment's making; a remote server must allow their names.
         render_mode: a mode of the served environment ("rgb_array", "ansi" …), or "human", which shows the remote
             "rgb_array" frames in a local window. ``gymnasium.make`` collects the ``_list`` modes on this side.
+        mode: "simulation" or "production" in any letter case; None: OPENENV_CLIENT_MODE, else simulation. In production
+            a reset opens a fresh session, whose episode the server begins, and gives the empty observation and the
+            tools in ``info["tools"]``; a step calls a tool; the reward is 0.0 and no episode ends.
         **settings: fields of ``ConnectionSettings`` (timeouts in seconds, headers, TLS, proxy, limits) and of
             ``SpaceOverrides`` (``action_space``, ``observation_space``, ``encode_action``, ``decode_observation``,
             ``flatten``, ``binary``).
 
     Raises:
-        SettingsError: the arguments name no server, or contradict each other or the server.
+        SettingsError: the arguments name no server, or contradict each other, the server or the mode.
         UnreachableError: no OpenEnv server answered.
         SpaceMappingError: the server's schema has no Space.
         ServerError: the server could not make the environment.
@@ -96,6 +104,7 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
         env_id: str | None = None,
         env_kwargs: Mapping[str, Any] | None = None,
         render_mode: str | None = None,
+        mode: str | None = None,
         **settings: Any,
     ) -> None:
         EzPickle.__init__(
@@ -106,62 +115,75 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
             env_id=env_id,
             env_kwargs=env_kwargs,
             render_mode=render_mode,
+            mode=mode,
             **settings,
         )
-        if env_id is not None and not isinstance(env_id, str):
-            raise SettingsError(
-                f"expected env_id to be a string such as 'CartPole-v1', got {env_id!r}; a class or a function is "
-                "served with openenv_gym_server.create_gym_app and reached by its base_url",
-                setting="env_id",
-            )
-        overrides, self._connection = split_keywords(settings, _OWN_KEYWORDS)
+        self._target = target_of(target, env_id)
+        self._overrides, self._connection = split_keywords(settings, _OWN_KEYWORDS)
         self.render_mode = render_mode
+        self._env_id, self._env_kwargs = env_id, env_kwargs
+        self._mode = self._playable(mode)
         self._spec: EnvSpec | None = None
         self._viewer: FrameViewer | None = None
-        self._binary = overrides.binary
         self._last_answer: Answer | None = None
         self._seeds = SeedWatch()
         self._steps = 0
         self._closed = False
-        if target is not None and env_id is not None:
-            raise SettingsError(f"expected target or env_id, got both: {target!r} and {env_id!r}", setting="env_id")
-        self._lease = lease_server(base_url, provider, target or env_id)
+        self._lease = lease_server(base_url, provider, self._target, self._mode)
         try:
-            self._shell = Shell(
-                self._lease.base_url,
-                self._connection.with_headers(self._lease.headers),
-                messages.OpenSettings(
-                    render_mode="rgb_array" if render_mode == "human" else render_mode,
-                    env_kwargs={name: encode_exact(value) for name, value in (env_kwargs or {}).items()},
-                ),
-            )
-            self._shell.open()
+            self._shell = self._open(self._mode, self._lease)
         except BaseException:
             self._lease.release()
             raise
+        self._learn()
+
+    def _playable(self, mode: str | None) -> Mode:
+        wanted = read_mode(mode)
+        if wanted == "production":
+            require_tools_alone(self.render_mode, self._env_kwargs, self._overrides.binary)
+        return wanted
+
+    def _open(self, mode: Mode, lease: Lease) -> Shell | ProductionShell:
+        """A session in that mode."""
+        base_url, settings = lease.base_url, self._connection.with_headers(lease.headers)
+        shell: Shell | ProductionShell
+        if mode == "production":
+            shell = ProductionShell(base_url, settings)
+        else:
+            env_kwargs = {name: encode_exact(value) for name, value in (self._env_kwargs or {}).items()}
+            render_mode = "rgb_array" if self.render_mode == "human" else self.render_mode
+            opening = messages.OpenSettings(render_mode=render_mode, env_kwargs=env_kwargs)
+            shell = Shell(base_url, settings, opening)
+        shell.open()
+        return shell
+
+    def _learn(self) -> None:
         try:
-            self._describe(overrides, env_id, env_kwargs)
+            self._describe(self._overrides, self._env_id, self._env_kwargs)
         except BaseException:
             self.close()
             raise
 
     def _describe(self, overrides: SpaceOverrides, env_id: str | None, env_kwargs: Mapping[str, Any] | None) -> None:
         """Learn the Spaces and the render modes, and check that the server does what was asked for."""
-        opened = self._shell.opened
-        if opened is None and env_kwargs:
+        if self._shell.opened is None and env_kwargs:
             raise SettingsError(
                 f"env_kwargs {sorted(env_kwargs)} need a server that speaks {messages.SUBPROTOCOL}; "
                 f"{self.base_url} does not: set them where it is started",
                 setting="env_kwargs",
             )
-        self._interface = Interface.of(opened, self._shell.base_url, self._shell.settings, overrides)
+        interface = interface_of(self._shell, overrides)
         if not self._lease.embedded:
-            self._interface.check_env_id(env_id, self.base_url)
-        self._interface.check_render_mode(self.render_mode)
-        self._encoding = choose(self._shell, self._interface, self._binary)
-        self.action_space = self._interface.action_space
-        self.observation_space = self._interface.observation_space
-        self.metadata = self._interface.metadata
+            interface.check_env_id(env_id, self.base_url)
+        interface.check_render_mode(self.render_mode)
+        self._adopt(interface)
+
+    def _adopt(self, interface: Interface) -> None:
+        self._encoding = encoding_of(self._shell, interface, self._overrides.binary)
+        self._interface = interface
+        self.action_space = interface.action_space
+        self.observation_space = interface.observation_space
+        self.metadata = interface.metadata
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin an episode, in a new session if the last one was lost.
@@ -198,7 +220,7 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
             self._reopen()
             answer = self._encoding.reset(data, self._connection.reset_timeout_s)
         self._last_answer = answer
-        if seed is not None and not self._shell.session.extended:
+        if seed is not None and isinstance(self._shell, Shell) and not self._shell.session.extended:
             self._seeds.note(int(seed), answer.outcome.observation, self.base_url)
         self._warn(answer)
         observation = self._decode(answer)
@@ -242,7 +264,7 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
                 "make a new one",
                 path="$",
             )
-        self._encoding = choose(self._shell, self._interface, self._binary)
+        self._encoding = encoding_of(self._shell, self._interface, self._overrides.binary)
 
     def _decode(self, answer: Answer) -> Any:
         try:
@@ -288,41 +310,57 @@ class RemoteEnv(gymnasium.Env[Any, Any], EzPickle):
             self._viewer = FrameViewer(self._interface.name, float(self.metadata.get("render_fps") or 30))
         self._viewer.show(np.asarray(self._frame()))
 
-    def state(self) -> dict[str, Any]:
-        """The server's state of this session: ``episode_id``, ``step_count`` and what the environment adds.
+    def _ask(self, kind: type[messages.Message], **fields: Any) -> messages.Reply:
+        self._require_open()
+        return self._shell.request(kind, self._connection.step_timeout_s, **fields)
+
+    @property
+    def mode(self) -> Mode:
+        """Whose the session is: a trainer's ("simulation") or an agent's ("production")."""
+        return self._mode
+
+    def set_mode(self, mode: str) -> None:
+        """Play in that mode; unless it is the present one, close the session and open another by the same address.
 
         Raises:
-            SessionLostError: the session is lost; call ``reset()``.
+            SettingsError: there is no such mode, or it has not what the environment was made with. Nothing is changed.
+            UnreachableError, ServerError: no session is to be had in it; ``reset()`` opens one in the old.
         """
         self._require_open()
-        reply = self._shell.request(messages.State, self._connection.step_timeout_s)
-        assert isinstance(reply, messages.StateReply)
-        return reply.data
+        wanted = self._playable(mode)
+        if wanted == self._mode:
+            return
+        self._shell.close()
+        lease = self._lease
+        # An embedded server is no one's address but ours, and to change its mode is to start another.
+        other = lease_server(None, None, self._target, wanted) if lease.embedded else lease
+        try:
+            self._shell, self._lease, self._mode = self._open(wanted, other), other, wanted
+        finally:
+            if other is not lease:
+                (lease if self._lease is other else other).release()
+        self._learn()
 
-    def call(self, name: str, *args: Any, **kwargs: Any) -> Any:
-        """Call a method of the remote environment; the server must allow its name.
+    def list_tools(self) -> list[dict[str, Any]]:
+        """The tools of the environment, each ``{"name", "description", "input_schema"}``.
+
+        In simulation it is a step that does not count, after a reset where none has been.
 
         Raises:
-            InvalidActionError: the server does not allow the name.
-            EnvironmentExecutionError: the method raised.
+            SettingsError: the environment has no tools.
         """
         self._require_open()
-        data = exact_call(name, args, kwargs)
-        reply = self._shell.request(messages.Call, self._connection.step_timeout_s, data=data)
-        assert isinstance(reply, messages.CallReply)
-        return decode_exact(reply.data.value)
+        return listed(self._shell) if isinstance(self._shell, Shell) else copy.deepcopy(self._shell.tools)
 
-    def get_attr(self, name: str) -> Any:
-        """Read an attribute of the remote environment; the server must allow its name.
-
-        Raises:
-            InvalidActionError: the server does not allow the name.
-        """
+    def speak(self, overrides: SpaceOverrides) -> None:
+        """Take actions and give observations in other Spaces; for wrappers that know the server's JSON."""
         self._require_open()
-        data = messages.AttributeSettings(name=name)
-        reply = self._shell.request(messages.GetAttr, self._connection.step_timeout_s, data=data)
-        assert isinstance(reply, messages.GetAttrReply)
-        return decode_exact(reply.data.value)
+        before, self._overrides = self._overrides, overrides
+        try:
+            self._adopt(self._interface.speaking(overrides))
+        except BaseException:
+            self._overrides = before
+            raise
 
     @property
     def spec(self) -> EnvSpec | None:

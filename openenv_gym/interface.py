@@ -74,6 +74,7 @@ class Interface:
         self.action_space, self.encode_action = _action(schema, overrides)
         self.observation_space, self.decode_observation = _observation(schema, overrides)
         self.schema = schema
+        self._description = description
         self.name = str(description.get("name") or "environment")
         self.packed_fields = _packed_fields(schema, overrides)
         # Another server's key of this name may hold anything.
@@ -95,6 +96,17 @@ class Interface:
         if opened is not None:
             return cls(opened.schema, opened.metadata, overrides, extended=True)
         return cls(*fetch_documents(base_url, settings), overrides)
+
+    def speaking(self, overrides: SpaceOverrides) -> Interface:
+        """The same environment with other Spaces.
+
+        Args:
+            overrides: what the caller decides about them.
+
+        Raises:
+            SpaceMappingError, SettingsError: as at the making.
+        """
+        return Interface(self.schema, self._description, overrides, extended=self._extended)
 
     def describes(self, opened: Opened | None) -> bool:
         """Whether a later session is one of this environment, as far as actions and observations go.

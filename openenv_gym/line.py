@@ -14,6 +14,7 @@ import os
 import threading
 
 from openenv_gym.errors import SessionLostError, SessionStateError
+from openenv_gym.loopless import blocking, settle
 
 __all__ = ["Line", "Place"]
 
@@ -36,6 +37,11 @@ class Place:
         self._future: asyncio.Future[None] | None = None
         self._lock: threading.Lock | None = None
 
+    @classmethod
+    def here(cls) -> Place:
+        """The place of whoever calls: a task of the running loop, or a thread that blocks."""
+        return cls(None if blocking() else asyncio.get_running_loop())
+
     def block(self) -> None:
         """Wait until woken, or until it is time to look again."""
         if self._lock is None:
@@ -47,7 +53,7 @@ class Place:
         """Await being woken, or that it is time to look again."""
         assert self.loop is not None
         waiter = self._future = self.loop.create_future()
-        timer = self.loop.call_later(_LOOK_AGAIN_S, _settle, waiter)
+        timer = self.loop.call_later(_LOOK_AGAIN_S, settle, waiter)
         try:
             await waiter
         finally:
@@ -58,7 +64,7 @@ class Place:
         # RuntimeError: its loop was closed meanwhile, or it was woken before.
         with contextlib.suppress(RuntimeError):
             if self._future is not None:
-                self._future.get_loop().call_soon_threadsafe(_settle, self._future)
+                self._future.get_loop().call_soon_threadsafe(settle, self._future)
             elif self._lock is not None:
                 self._lock.release()
 
@@ -71,11 +77,6 @@ class Place:
     def stalled(self) -> bool:
         """Whether its loop does not run at the moment, so that its task can do nothing."""
         return self.loop is not None and not self.loop.is_running()
-
-
-def _settle(waiter: asyncio.Future[None]) -> None:
-    if not waiter.done():
-        waiter.set_result(None)
 
 
 class Line:

@@ -7,7 +7,6 @@ mean (``client.py``), nor for what may be said when (``session.py``).
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import time
 from collections.abc import Callable
@@ -72,10 +71,20 @@ class Link:
         """What the server said about the session's environment, where it speaks the subprotocol."""
         return None if self._shell is None else self._shell.opened
 
+    @property
+    def hired(self) -> bool:
+        """Whether the provider, where there is one, was started for this link and not stopped since."""
+        return self._lease is not None
+
+    @property
+    def connected(self) -> bool:
+        """Whether there is a session, one that was lost included."""
+        return self._shell is not None
+
     async def open(self) -> None:
         """Connect, unless there is a session that goes on."""
         closings = self._closings
-        place = self._place()
+        place = Place.here()
         try:
             await self._enter(place)
             if not self._goes_on:
@@ -86,12 +95,21 @@ class Link:
     async def find(self) -> None:
         """See that there is a server: start the provider, where there is one and it was not started."""
         closings = self._closings
-        place = self._place()
+        place = Place.here()
         try:
             await self._enter(place)
             await self._hire(closings)
         finally:
             self._line.leave(place)
+
+    async def address(self) -> tuple[str, ConnectionSettings]:
+        """Where the server is and how to reach it, for who connects in another way; it is started as for a session."""
+        await self.find()
+        lease = self._lease
+        if lease is None:
+            raise SessionStateError("the client was closed while it connected", expected="open", state="closed")
+        base_url = await off_the_loop(lease.renew, discard=_nothing) if lease.embedded else lease.base_url
+        return base_url, self.settings.with_headers(lease.headers)
 
     async def ask(
         self, kind: type[messages.Message], timeout_s: float | None, *, connect: bool = False, **fields: Any
@@ -109,7 +127,7 @@ class Link:
             OpenEnvGymError: as ``Shell.request``.
         """
         closings = self._closings
-        place = self._place()
+        place = Place.here()
         try:
             try:
                 await self._enter(place)
@@ -130,7 +148,7 @@ class Link:
             data: gives reset's data, told whether the server speaks the subprotocol.
         """
         closings = self._closings
-        place = self._place()
+        place = Place.here()
         try:
             await self._enter(place)
             if self._shell is None:
@@ -290,9 +308,6 @@ class Link:
                 expected="open",
                 state="closed",
             )
-
-    def _place(self) -> Place:
-        return Place(None if blocking() else asyncio.get_running_loop())
 
     async def _enter(self, place: Place) -> None:
         try:

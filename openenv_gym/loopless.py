@@ -16,7 +16,7 @@ import time
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-__all__ = ["blocking", "drive", "in_thread", "loopless", "loopless_names", "off_the_loop", "pause"]
+__all__ = ["blocking", "drive", "in_thread", "loopless", "loopless_names", "off_the_loop", "pause", "settle"]
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Coroutine[Any, Any, Any]])
@@ -112,7 +112,7 @@ async def in_thread(work: Callable[[], T], *, discard: Callable[[T], object], da
     """
     loop = asyncio.get_running_loop()
     waiter: asyncio.Future[None] = loop.create_future()
-    task = _Task(work, discard, lambda: loop.call_soon_threadsafe(_settle, waiter))
+    task = _Task(work, discard, lambda: loop.call_soon_threadsafe(settle, waiter))
     context = contextvars.copy_context()
     threading.Thread(target=context.run, args=(task.run,), name="openenv-gym-work", daemon=daemon).start()
     try:
@@ -124,7 +124,8 @@ async def in_thread(work: Callable[[], T], *, discard: Callable[[T], object], da
     return result
 
 
-def _settle(waiter: asyncio.Future[None]) -> None:
+def settle(waiter: asyncio.Future[None]) -> None:
+    """End the wait of who awaits it; may come too late."""
     if not waiter.done():
         waiter.set_result(None)
 

@@ -1,22 +1,34 @@
 """``MCPToolClient``: a client of environments whose steps are calls of tools.
 
-Tools are listed and called through ``step``, in simulation mode. Not for serving such an environment
-(``openenv_gym_server.mcp_environment``) nor for the ``/mcp`` endpoints.
+In simulation, tools are listed and called through ``step``, over ``/ws``, with rewards; in production by requests to
+``/mcp`` and by nothing else (``transports/mcp.py``). Not for serving such an environment
+(``openenv_gym_server.mcp_environment``).
 
 Source of the methods: ``openenv`` 0.10.0.
 """
 
 from __future__ import annotations
 
+import contextlib
+import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Self
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from openenv_gym.client import EnvClient
-from openenv_gym.errors import EnvironmentExecutionError, ModeError, ProtocolError, ToolCallError, ValueMappingError
+from openenv_gym.errors import (
+    EnvironmentExecutionError,
+    ProtocolError,
+    SessionStateError,
+    SettingsError,
+    ValueMappingError,
+)
 from openenv_gym.loopless import loopless
+from openenv_gym.mcp_answers import texts_of, tool_call_error
+from openenv_gym.modes import Mode
 from openenv_gym.providers.foreign import AnyProvider
+from openenv_gym.tool_catalogue import read_tools
 from openenv_gym.tools import (
     CallToolAction,
     CallToolObservation,
@@ -24,6 +36,7 @@ from openenv_gym.tools import (
     ListToolsObservation,
     Tool,
 )
+from openenv_gym.transports.mcp import McpCalls
 from openenv_gym.types import Observation, State, StepResult
 
 __all__ = ["CalledToolObservation", "MCPToolClient", "OpenObservation"]
@@ -54,10 +67,13 @@ class OpenObservation(Observation):
 class MCPToolClient(EnvClient[Any, Any, State]):
     """A client that lists and calls the tools of an environment.
 
-    The first thing is ``reset()``, as with every client: listing tools and calling them are steps.
-
+    In simulation the first thing is ``reset()``, as with every client: listing tools and calling them are steps.
     ``step`` takes a ``CallToolAction``, a ``ListToolsAction``, or any other action as a pydantic model or a dictionary.
     A call that failed is an observation with ``error``; ``call_tool`` raises it.
+
+    In production there are tools alone. One session, made by ``connect()`` or by the first call, is one environment
+    and one episode, which the server begins; ``reset``, ``step`` and ``state`` raise ``ModeError``. A call that fails
+    or times out leaves the session as it is.
 
     Args:
         base_url: as for ``EnvClient``, like all others; their order is that of OpenEnv's own ``MCPToolClient``.
@@ -66,10 +82,12 @@ class MCPToolClient(EnvClient[Any, Any, State]):
         websocket_ping_interval_s: as for ``EnvClient``.
         websocket_ping_timeout_s: as for ``EnvClient``.
         provider: as for ``EnvClient``.
-        **settings: whatever else ``EnvClient`` takes, by name.
+        **settings: whatever else ``EnvClient`` takes, by name; and ``tool_timeout_s``, seconds for a call of a tool,
+            where it is not ``message_timeout_s`` (in production a server of this project takes it in place of its
+            environment's limit of a call).
 
     Raises:
-        ModeError: ``mode`` (or OPENENV_CLIENT_MODE) is production, which this version does not have.
+        SettingsError: as ``EnvClient``; there is no such ``mode``, for example.
 
     Example:
         >>> with MCPToolClient("http://127.0.0.1:8000").sync() as client:    # doctest: +SKIP
@@ -77,6 +95,9 @@ class MCPToolClient(EnvClient[Any, Any, State]):
         ...     [tool.name for tool in client.list_tools()]
         ...     client.call_tool("echo_message", message="Hello!")
         ['echo_message', 'echo_with_length']
+        'Hello!'
+        >>> with MCPToolClient("http://127.0.0.1:8000", mode="production").sync() as client:    # doctest: +SKIP
+        ...     client.call_tool("echo_message", message="Hello!")
         'Hello!'
     """
 
@@ -90,6 +111,7 @@ class MCPToolClient(EnvClient[Any, Any, State]):
         provider: AnyProvider | None = None,
         **settings: Any,
     ) -> None:
+        self.tool_timeout_s = _checked_limit(settings.pop("tool_timeout_s", None))
         super().__init__(
             base_url,
             connect_timeout_s,
@@ -99,19 +121,78 @@ class MCPToolClient(EnvClient[Any, Any, State]):
             provider=provider,
             **settings,
         )
-        if self.mode == "production":
-            raise ModeError(
-                "expected mode='simulation': this version has no client for production, in which tools are called at "
-                "/mcp; leave mode out, and OPENENV_CLIENT_MODE unset",
-                mode="production",
-            )
         self._tools: list[Tool] | None = None
+
+    def _begin(self) -> None:
+        super()._begin()
+        self._mcp = McpCalls(self._link.address, session_id=self._given["session_id"])
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in super().__getstate__().items() if name != "_mcp"}
+
+    @property
+    def use_production_mode(self) -> bool:
+        """Whether the client is for production. Can be set as long as there is no session.
+
+        Raises:
+            SessionStateError: on setting another mode while there is a session.
+        """
+        return self.mode == "production"
+
+    @use_production_mode.setter
+    def use_production_mode(self, production: bool) -> None:
+        mode: Mode = "production" if production else "simulation"
+        if mode == self.mode:
+            return
+        if self._mcp.opened or self._link.connected:
+            raise SessionStateError(
+                f"expected no session: this client is connected for {self.mode}, and tools of one mode may not be "
+                "there in the other; set use_production_mode before connect(), or after disconnect()",
+                expected="not connected",
+                state="connected",
+            )
+        self._mode, self._tools = mode, None
+
+    # ------------------------------------------------------------------------------------------------- the session
+
+    @loopless
+    async def connect(self) -> Self:
+        """Start the provider, where there is one, and open a session; see ``EnvClient.connect``.
+
+        In production this is one request, ``openenv/session/create``.
+        """
+        if self.mode == "simulation":
+            return await super().connect()
+        hired = self._link.hired
+        try:
+            await self._mcp.open()
+        except BaseException:
+            if not hired:
+                # What was begun for a first connection is undone; why that failed is what the caller is told.
+                with contextlib.suppress(Exception):
+                    await self._link.close()
+            raise
+        return self
+
+    @loopless
+    async def disconnect(self) -> None:
+        """End the session; what a provider started stays. ``connect()`` opens another."""
+        await self._mcp.close()
+        await super().disconnect()
+
+    @loopless
+    async def close(self) -> None:
+        """End the session and stop what a provider started; see ``EnvClient.close``."""
+        try:
+            await self._mcp.close()
+        finally:
+            await super().close()
 
     # ------------------------------------------------------------------------------------------------------- tools
 
     @loopless
     async def list_tools(self, use_cache: bool = True) -> list[Tool]:
-        """The tools of the environment.
+        """The tools of the environment, those of the client's mode.
 
         Args:
             use_cache: whether the answer of an earlier call will do.
@@ -119,22 +200,11 @@ class MCPToolClient(EnvClient[Any, Any, State]):
         Raises:
             InvalidActionError: the environment has no tools.
             EnvironmentExecutionError: the server could not list them.
-            SessionStateError: no episode has begun; call ``reset()``.
+            SessionStateError: no episode has begun, call ``reset()``; in production: the client was closed.
+            SessionLostError: the session is lost.
         """
-        if use_cache and self._tools is not None:
-            return list(self._tools)
-        observation = (await self.step(ListToolsAction())).observation
-        if not isinstance(observation, ListToolsObservation):
-            raise ProtocolError(
-                f"expected {self.base_url} to answer list_tools with its tools, got an observation of another kind; "
-                "is it an environment with tools?",
-                received=str(observation)[:200],
-            )
-        if "error" in observation.metadata:
-            raise EnvironmentExecutionError(
-                f"the server could not list its tools: {observation.metadata['error']}", code="EXECUTION_ERROR"
-            )
-        self._tools = observation.tools
+        if not use_cache or self._tools is None:
+            self._tools = await (self._list_in_session() if self.use_production_mode else self._list_by_step())
         return list(self._tools)
 
     @loopless
@@ -147,26 +217,17 @@ class MCPToolClient(EnvClient[Any, Any, State]):
 
         Raises:
             ToolCallError: the call gave no result; ``error_type`` says why.
-            SessionStateError: no episode has begun; call ``reset()``.
+            SessionStateError: no episode has begun, call ``reset()``; in production: the client was closed.
+            SessionLostError: the session is lost.
         """
         if name is None:
             name = arguments.pop("name", None)
         if not isinstance(name, str):
             raise TypeError(f"expected the name of a tool first, as in call_tool('look', …), got {name!r}")
-        result = await self.step(CallToolAction(tool_name=name, arguments=arguments))
-        observation = result.observation
-        if not isinstance(observation, CallToolObservation):
-            return observation
-        if observation.error is not None:
-            error = observation.error
-            raise ToolCallError(
-                f"Tool {name!r} failed: {error.message} (type: {error.error_type.value})",
-                code="EXECUTION_ERROR",
-                data=error.model_dump(mode="json"),
-                error_type=error.error_type.value,
-                tool_name=name,
-            )
-        return observation.result
+        if not self.use_production_mode:
+            return await self._call_by_step(name, arguments)
+        await self._begin_session()
+        return plain_value(await self._mcp.call_tool(name, arguments, self.tool_timeout_s))
 
     @loopless
     async def get_tool(self, name: str) -> Tool | None:
@@ -177,6 +238,44 @@ class MCPToolClient(EnvClient[Any, Any, State]):
     async def has_tool(self, name: str) -> bool:
         """Whether there is a tool of that name."""
         return await self.get_tool(name) is not None
+
+    # ----------------------------------------------------------------------------------------------- in production
+
+    async def _begin_session(self) -> None:
+        """The first call connects; what comes after a ``close()`` does not."""
+        if self._mcp.fresh:
+            await self.connect()
+
+    async def _list_in_session(self) -> list[Tool]:
+        await self._begin_session()
+        return [Tool(**each) for each in read_tools(await self._mcp.list_tools(), str(self.base_url))]
+
+    # ----------------------------------------------------------------------------------------------- in simulation
+
+    async def _list_by_step(self) -> list[Tool]:
+        observation = (await self.step(ListToolsAction())).observation
+        if not isinstance(observation, ListToolsObservation):
+            raise ProtocolError(
+                f"expected {self.base_url} to answer list_tools with its tools, got an observation of another kind; "
+                "is it an environment with tools?",
+                received=str(observation)[:200],
+            )
+        if "error" in observation.metadata:
+            raise EnvironmentExecutionError(
+                f"the server could not list its tools: {observation.metadata['error']}", code="EXECUTION_ERROR"
+            )
+        return observation.tools
+
+    async def _call_by_step(self, name: str, arguments: dict[str, Any]) -> Any:
+        limit = {} if self.tool_timeout_s is None else {"timeout_s": self.tool_timeout_s}
+        result = await self.step(CallToolAction(tool_name=name, arguments=arguments), **limit)
+        observation = result.observation
+        if not isinstance(observation, CallToolObservation):
+            return observation
+        if observation.error is not None:
+            error = observation.error
+            raise tool_call_error(name, error.message, error.error_type.value)
+        return observation.result
 
     # ------------------------------------------------------------------------------------------------------- hooks
 
@@ -224,13 +323,22 @@ class MCPToolClient(EnvClient[Any, Any, State]):
         return State.model_validate(payload)
 
 
+def _checked_limit(seconds: float | None) -> float | None:
+    number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    if seconds is not None and not (number and math.isfinite(seconds) and seconds > 0):
+        raise SettingsError(
+            f"expected tool_timeout_s to be a finite number of seconds above 0, or None, got {seconds!r}",
+            setting="tool_timeout_s",
+        )
+    return seconds
+
+
 def plain_value(result: Any) -> Any:
     """The value in a tool's result; its text, where the server gave nothing else."""
     if not isinstance(result, Mapping) or "data" not in result:
         return result
     data = result["data"]
     if data is None and result.get("structured_content") is None:
-        parts = [part.get("text") for part in result.get("content") or () if isinstance(part, Mapping)]
-        texts = [text for text in parts if isinstance(text, str)]
+        texts = texts_of(result)
         return "\n".join(texts) if texts else None
     return data

@@ -124,6 +124,15 @@ class SyncEnvClient(Generic[ActT, ObsT, StateT]):
 
         return call
 
+    def __setattr__(self, name: str, value: object) -> None:
+        """What can be set on the asynchronous client is set there."""
+        client = vars(self).get("_client")
+        of_class = isinstance(inspect.getattr_static(type(client), name, None), property)
+        if client is not None and not name.startswith("_") and (of_class or name in vars(client)):
+            setattr(client, name, value)
+        else:
+            object.__setattr__(self, name, value)
+
     def _run(self, name: str, make: Callable[[], Coroutine[Any, Any, T]]) -> T:
         return drive(make()) if name in self._loopless else self._thread.run(lambda: _coroutine(name, make()))
 

@@ -17,8 +17,10 @@ from openenv_gym.types import Action, Observation
 
 __all__ = [
     "RESERVED_TOOL_NAMES",
+    "WRAPPED",
     "CallToolAction",
     "CallToolObservation",
+    "DescribedTool",
     "ListToolsAction",
     "ListToolsObservation",
     "Tool",
@@ -28,6 +30,9 @@ __all__ = [
 
 RESERVED_TOOL_NAMES = frozenset({"reset", "step", "state", "close"})
 """Names of what a trainer may do and an agent may not: no tool is called so."""
+
+WRAPPED = "x-fastmcp-wrap-result"
+"""FastMCP's note in an output schema that an object's ``result`` is the value; its clients unwrap by it."""
 
 
 class ToolErrorType(StrEnum):
@@ -75,6 +80,21 @@ class Tool(BaseModel):
     name: str = Field(description="Name to call it by")
     description: str = Field(description="What it does, for the agent to read")
     input_schema: dict[str, Any] = Field(description="JSON Schema of its arguments, an object")
+
+
+class DescribedTool(Tool):
+    """A tool with what only some protocols tell of it: an observation leaves that out, MCP has it.
+
+    Example:
+        >>> look = DescribedTool(name="look", description="Look around.", input_schema={}, title="Look")
+        >>> ListToolsObservation(tools=[look]).model_dump()["tools"]
+        [{'name': 'look', 'description': 'Look around.', 'input_schema': {}}]
+    """
+
+    title: str | None = Field(default=None, description="Name to show to people")
+    output_schema: dict[str, Any] | None = Field(default=None, description="JSON Schema of the structured result")
+    annotations: dict[str, Any] | None = Field(default=None, description="Hints for clients, as MCP has them")
+    meta: dict[str, Any] | None = Field(default=None, description="Whatever else its author says of it")
 
 
 class ListToolsAction(Action):

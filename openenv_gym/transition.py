@@ -16,12 +16,15 @@ from openenv_gym.errors import OpenEnvGymWarning
 from openenv_gym.info import decode_info
 from openenv_gym.json_text import encode_json
 from openenv_gym.messages import Outcome
+from openenv_gym.spaces.atoms import SPELLED
 
 __all__ = [
     "EXACT_INFO_KEY",
     "NOTES_KEY",
     "SeedWatch",
     "metadata_of",
+    "own_flags",
+    "own_reward",
     "read_flags",
     "read_info",
     "read_notes",
@@ -36,7 +39,6 @@ EXACT_INFO_KEY = "x-gymnasium-info"
 """Where a server of ours puts the exact form of an info whose plain form loses something."""
 
 _NO_METADATA: Mapping[str, Any] = {}
-_NOT_FINITE = {"NaN": float("nan"), "Infinity": float("inf"), "-Infinity": float("-inf")}
 
 
 def metadata_of(outcome: Outcome) -> Mapping[str, Any]:
@@ -45,21 +47,29 @@ def metadata_of(outcome: Outcome) -> Mapping[str, Any]:
 
 
 def read_reward(outcome: Outcome) -> float:
-    """The reward as a float64; 0.0 where the answer has none.
+    """The reward as a float64; 0.0 where the answer has none."""
+    reward = own_reward(outcome.reward, metadata_of(outcome))
+    return 0.0 if reward is None else float(reward)
+
+
+def own_reward(reward: bool | float | None, metadata: Mapping[str, Any]) -> bool | float | None:
+    """The reward of an answer as the environment gave it; None where it gave none.
 
     JSON has no NaN and no infinities: the envelope says null then, and the metadata which.
     """
-    if outcome.reward is not None:
-        return float(outcome.reward)
-    return _spelled_reward(metadata_of(outcome)) or 0.0
+    return _spelled_reward(metadata) if reward is None else reward
 
 
 def read_flags(outcome: Outcome) -> tuple[bool, bool]:
+    """``terminated`` and ``truncated``."""
+    return own_flags(outcome.done, metadata_of(outcome))
+
+
+def own_flags(done: bool, metadata: Mapping[str, Any]) -> tuple[bool, bool]:
     """``terminated`` and ``truncated``; ``done`` is termination unless the metadata says otherwise."""
-    metadata = metadata_of(outcome)
     truncated = metadata.get("truncated") is True or metadata.get("TimeLimit.truncated") is True
     terminated = metadata.get("terminated")
-    return (terminated if isinstance(terminated, bool) else outcome.done and not truncated), truncated
+    return (terminated if isinstance(terminated, bool) else done and not truncated), truncated
 
 
 def read_info(outcome: Outcome) -> dict[str, Any]:
@@ -125,7 +135,7 @@ def _is_read_elsewhere(key: str, value: object, outcome: Outcome) -> bool:
     if key in {"terminated", "truncated"}:
         return isinstance(value, bool)
     if key == "reward":
-        return outcome.reward is None and isinstance(value, str) and value in _NOT_FINITE
+        return outcome.reward is None and isinstance(value, str) and value in SPELLED
     return key == NOTES_KEY and _is_notes(value)
 
 
@@ -135,4 +145,4 @@ def _is_notes(value: object) -> bool:
 
 def _spelled_reward(metadata: Mapping[str, Any]) -> float | None:
     spelled = metadata.get("reward")
-    return _NOT_FINITE.get(spelled) if isinstance(spelled, str) else None
+    return SPELLED.get(spelled) if isinstance(spelled, str) else None

@@ -45,8 +45,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, np.ndarray], EzPickle):
 
     ``send`` and ``recv`` step some of the environments while others are at it.
 
-    When an environment raises, a server is lost or an answer is late, all sessions are given up, the error says why,
-    and ``reset()`` opens new ones.
+    When an environment raises, a server is lost or an answer is late, all sessions end; ``reset()`` opens new ones.
 
     Args:
         num_envs: how many environments.
@@ -65,10 +64,12 @@ class RemoteVectorEnv(VectorEnv[Any, Any, np.ndarray], EzPickle):
         copy: whether every step gives fresh arrays. False: all give the same ones, overwritten by the next reset or
             step; what ``recv`` gives is always fresh.
         binary: whether values may travel as raw bytes where a server offers that; the values are the same in JSON.
+        mode: "simulation", which alone there is for a vector; None: OPENENV_CLIENT_MODE, else simulation.
         **settings: fields of ``ConnectionSettings`` and of ``SpaceOverrides``, as in ``RemoteEnv``.
 
     Raises:
         SettingsError: the arguments name no server, or contradict each other or a server.
+        ModeError: the mode is production.
         UnreachableError: a server does not answer.
         CapacityError: the servers have room for fewer environments; no session is left.
         SpaceMappingError: a server's schema has no Space, or servers differ.
@@ -102,6 +103,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, np.ndarray], EzPickle):
         max_episode_steps: int | None = None,
         copy: bool = True,
         binary: bool = True,
+        mode: str | None = None,
         **settings: Any,
     ) -> None:
         own: dict[str, Any] = {
@@ -117,12 +119,11 @@ class RemoteVectorEnv(VectorEnv[Any, Any, np.ndarray], EzPickle):
             "max_episode_steps": max_episode_steps,
             "copy": copy,
             "binary": binary,
+            "mode": mode,
         }
         EzPickle.__init__(self, num_envs, **own, **settings)
         self._settings = VectorSettings.of(num_envs, own, settings)
-        self.num_envs = num_envs
-        self.render_mode = render_mode
-        self.copy = copy
+        self.num_envs, self.render_mode, self.copy = num_envs, render_mode, copy
         self.autoreset_mode = self._settings.autoreset_mode
         self._spec: EnvSpec | None = None
         self._pending = Pending()
@@ -135,8 +136,7 @@ class RemoteVectorEnv(VectorEnv[Any, Any, np.ndarray], EzPickle):
             self._sources.release()
             raise
         interface = self._episodes.interface
-        self.single_action_space = interface.action_space
-        self.single_observation_space = interface.observation_space
+        self.single_action_space, self.single_observation_space = interface.action_space, interface.observation_space
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.metadata = {**interface.metadata, "autoreset_mode": self.autoreset_mode}

@@ -17,8 +17,9 @@ from openenv_gym.errors import SettingsError
 from openenv_gym.info import encode_exact
 from openenv_gym.interface import Interface, SpaceOverrides
 from openenv_gym.keywords import split_keywords
+from openenv_gym.modes import Mode, mode_of_vector
 from openenv_gym.providers.base import Lease, Provider
-from openenv_gym.providers.leasing import lease_server
+from openenv_gym.providers.leasing import lease_server, target_of
 from openenv_gym.transports.base import ConnectionSettings
 from openenv_gym.vector_opening import Server, VectorPlan, find_servers, open_sessions
 from openenv_gym.vector_rollout import EnvSession
@@ -49,6 +50,7 @@ class VectorSettings:
     max_episode_steps: int | None
     copy: bool
     binary: bool
+    mode: Mode
     overrides: SpaceOverrides
     connection: ConnectionSettings
 
@@ -60,9 +62,14 @@ class VectorSettings:
             num_envs: how many environments.
             own: ``RemoteVectorEnv``'s own keywords.
             others: those of ``ConnectionSettings`` and ``SpaceOverrides``.
+
+        Raises:
+            SettingsError: as the class; a keyword is nobody's.
+            ModeError: the mode is production.
         """
         overrides, connection = split_keywords(others, ("num_envs", *own))
-        given = {**own, "autoreset_mode": _mode(own["autoreset_mode"])}
+        modes = {"autoreset_mode": _autoreset_mode(own["autoreset_mode"]), "mode": mode_of_vector(own["mode"])}
+        given = {**own, **modes}
         return cls(num_envs=num_envs, **given, overrides=overrides, connection=connection)
 
     def __post_init__(self) -> None:
@@ -71,14 +78,7 @@ class VectorSettings:
             whole = isinstance(value, int) and not isinstance(value, bool) and value >= 1
             if not (whole or (optional and value is None)):
                 raise SettingsError(f"expected {name} to be an integer of 1 or more, got {value!r}", setting=name)
-        if self.env_id is not None and not isinstance(self.env_id, str):
-            raise SettingsError(
-                f"expected env_id to be a string such as 'CartPole-v1', got {self.env_id!r}", setting="env_id"
-            )
-        if self.target is not None and self.env_id is not None:
-            raise SettingsError(
-                f"expected target or env_id, got both: {self.target!r} and {self.env_id!r}", setting="env_id"
-            )
+        target_of(self.target, self.env_id)
         if self.vectorization is not None and self.vectorization not in _VECTORIZATIONS:
             raise SettingsError(
                 f"expected vectorization to be one of {_VECTORIZATIONS}, got {self.vectorization!r}",
@@ -123,7 +123,7 @@ class VectorSettings:
         )
 
 
-def _mode(value: object) -> AutoresetMode:
+def _autoreset_mode(value: object) -> AutoresetMode:
     try:
         return AutoresetMode(value)
     except ValueError:
@@ -147,7 +147,7 @@ class Sources:
     def __init__(self, settings: VectorSettings) -> None:
         self._settings = settings
         self._leases: list[Lease] = []
-        target = settings.target or settings.env_id
+        target = target_of(settings.target, settings.env_id)
         named: Sequence[str | None] = settings.addresses or (None,)
         for address in named:
             self._leases.append(lease_server(address, settings.provider, target))

@@ -9,6 +9,7 @@ import typer
 
 import openenv_gym
 from openenv_gym.cli.inspect import inspect
+from openenv_gym.cli.mcp import mcp
 from openenv_gym.cli.serve import serve
 from openenv_gym.errors import OpenEnvGymError
 
@@ -23,6 +24,7 @@ app = typer.Typer(
 )
 app.command()(serve)
 app.command()(inspect)
+app.command()(mcp)
 
 
 def _version(value: bool) -> None:

@@ -13,7 +13,7 @@ from openenv_gym.json_text import JSON
 from openenv_gym.transports.base import ConnectionSettings
 from openenv_gym.transports.http import fetch_json
 
-__all__ = ["describe", "inspect"]
+__all__ = ["describe", "in_words_of_the_command", "inspect", "settings_of"]
 
 
 def inspect(
@@ -23,18 +23,27 @@ def inspect(
     timeout: Annotated[float, typer.Option(help="Seconds to wait for an answer.")] = 10.0,
 ) -> None:
     """Show a server's Spaces, schema, capacity and modes."""
-    settings = ConnectionSettings(connect_timeout_s=timeout, headers=dict(_header(entry) for entry in header or ()))
+    settings = settings_of(timeout, header)
     try:
         description = describe(url, settings)
     except UnreachableError as error:
-        raise _in_words_of_the_command(error) from error
+        raise in_words_of_the_command(error) from error
     if as_json:
         typer.echo(json.dumps(description, indent=2, ensure_ascii=False))
     else:
         _print_table(description)
 
 
-def _in_words_of_the_command(error: UnreachableError) -> UnreachableError:
+def settings_of(timeout: float, headers: list[str] | None) -> ConnectionSettings:
+    """How to reach a server, by the options of a command.
+
+    Raises:
+        SettingsError: one of them cannot be.
+    """
+    return ConnectionSettings(connect_timeout_s=timeout, headers=dict(_header(entry) for entry in headers or ()))
+
+
+def in_words_of_the_command(error: UnreachableError) -> UnreachableError:
     """The error with the option in place of the setting, where it is headers that are wanted."""
     if error.status not in {401, 403, 404}:
         return error

@@ -47,11 +47,19 @@ _Capacity = Annotated[
 _Keywords = Annotated[
     list[str] | None, typer.Option(help="NAME=VALUE for its making, in JSON or Python; may be repeated.")
 ]
+_NamedActions = Annotated[
+    str,
+    typer.Option(help="Actions that get a tool each, as left=0,right=2 or a JSON object; for a Gymnasium environment."),
+]
 _KeywordNames = Annotated[
     list[str] | None, typer.Option(help='A name clients may give as env_kwargs; "all" for every one.')
 ]
 _RemoteNames = Annotated[
     list[str] | None, typer.Option(help='A method or attribute clients may use; "all" for every one.')
+]
+_Code = Annotated[bool, typer.Option("--allow-code", help="Agents may give Python code that calls the tools.")]
+_Seed = Annotated[
+    int | None, typer.Option(min=0, help="Of every episode that the server begins itself, for a session over MCP.")
 ]
 _Token = Annotated[
     str | None, typer.Option(envvar="OPENENV_TOKEN", help="What every client must send as a bearer token.")
@@ -68,8 +76,11 @@ def serve(  # noqa: PLR0917  (one parameter an option)
     shard_url: _Urls = None,
     max_concurrent_envs: _Capacity = None,
     env_kwarg: _Keywords = None,
+    named_actions: _NamedActions = "",
     allow_env_kwarg: _KeywordNames = None,
     allow_remote: _RemoteNames = None,
+    allow_code: _Code = False,
+    seed: _Seed = None,
     token: _Token = None,
     session_timeout: Annotated[str, typer.Option(help="Seconds a session may be idle; none: no limit.")] = "none",
     step_timeout: Annotated[str, typer.Option(help="Seconds a step may take; none: no limit.")] = "none",
@@ -91,6 +102,8 @@ def serve(  # noqa: PLR0917  (one parameter an option)
         "max_concurrent_envs": _capacity(max_concurrent_envs) if "max_concurrent_envs" in given else None,
         "allowed_env_kwargs": _names(allow_env_kwarg),
         "remote_names": _names(allow_remote),
+        "allow_code": allow_code,
+        "seed": seed,
         "token": token,
         "session_timeout_s": _seconds("session-timeout", session_timeout),
         "step_timeout_s": _seconds("step-timeout", step_timeout),
@@ -107,11 +120,18 @@ def serve(  # noqa: PLR0917  (one parameter an option)
     }
     # As "python -m" does: what lies in the current directory can be served by name.
     sys.path.insert(0, "")
-    service = Service(target=target, fields=fields, given=given, env_kwargs=env_kwarg or [], options=options)
+    service = Service(
+        target=target,
+        fields=fields,
+        given=given,
+        env_kwargs=env_kwarg or [],
+        options=options,
+        named_actions=named_actions,
+    )
     if workers == 1:
-        run(service, functools.partial(_listen, host, port), functools.partial(_announce, target))
+        run(service, functools.partial(_listen, host, port), functools.partial(_announce, target, mode))
     else:
-        supervise(service, _listen_on_all(host, port, workers), functools.partial(_announce_all, target))
+        supervise(service, _listen_on_all(host, port, workers), functools.partial(_announce_all, target, mode))
 
 
 _FIELDS = {
@@ -119,6 +139,8 @@ _FIELDS = {
     "max_concurrent_envs": "max_concurrent_envs",
     "allow_env_kwarg": "allowed_env_kwargs",
     "allow_remote": "remote_names",
+    "allow_code": "allow_code",
+    "seed": "seed",
     "token": "token",
     "session_timeout": "session_timeout_s",
     "step_timeout": "step_timeout_s",
@@ -141,16 +163,25 @@ def _given(context: typer.Context) -> dict[str, str]:
     return given
 
 
-def _announce(target: str, listener: socket.socket) -> None:
+def _announce(target: str, mode: str | None, listener: socket.socket) -> None:
     """Say how to use the server: with port 0 nobody else knows the address."""
     url = url_of(listener)
-    typer.echo(f'{target} at {url}    gymnasium.make("{_id_for(target)}", base_url="{url}")')
+    typer.echo(f"{target} at {url}    {_one(target, mode, url)}")
 
 
-def _announce_all(target: str, listeners: list[socket.socket]) -> None:
+def _announce_all(target: str, mode: str | None, listeners: list[socket.socket]) -> None:
     urls = [url_of(listener) for listener in listeners]
     usage = f'gymnasium.make_vec("{_id_for(target)}", num_envs={len(urls)}, base_url="{urls[0]}")'
-    typer.echo(f"{target} at {' '.join(urls)}    {usage}")
+    typer.echo(f"{target} at {' '.join(urls)}    {_one(target, mode, urls[0]) if _is_production(mode) else usage}")
+
+
+def _one(target: str, mode: str | None, url: str) -> str:
+    asked = ', mode="production"' if _is_production(mode) else ""
+    return f'gymnasium.make("{_id_for(target)}", base_url="{url}"{asked})'
+
+
+def _is_production(mode: str | None) -> bool:
+    return (mode or "").strip().lower() == "production"
 
 
 def _id_for(target: str) -> str:

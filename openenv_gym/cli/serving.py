@@ -36,6 +36,7 @@ class Service:
         given: those of them that go over what an app says itself, each with the option's name.
         env_kwargs: ``NAME=VALUE``, one a keyword argument of the environment.
         options: keyword arguments of ``uvicorn.Config``.
+        named_actions: ``NAME=VALUE,…`` or a JSON object, the actions that get a tool each.
 
     Example:
         >>> Service(target="CartPole-v1", fields={"max_concurrent_envs": 4}).settings().max_concurrent_envs
@@ -47,6 +48,7 @@ class Service:
     given: dict[str, str] = dataclasses.field(default_factory=dict)
     env_kwargs: list[str] = dataclasses.field(default_factory=list)
     options: dict[str, Any] = dataclasses.field(default_factory=dict)
+    named_actions: str = ""
 
     def settings(self) -> Any:
         """The ``ServerSettings``.
@@ -62,7 +64,24 @@ class Service:
         Raises:
             SettingsError: one has no name or no value.
         """
-        return dict(map(_keyword, self.env_kwargs))
+        return dict(_named("--env-kwarg", entry) for entry in self.env_kwargs)
+
+    def actions(self) -> dict[str, Any]:
+        """The actions with a name, read.
+
+        Raises:
+            SettingsError: one has no name or no value.
+        """
+        text = self.named_actions.strip()
+        if not text.startswith("{"):
+            return dict(_named("--named-actions", entry.strip()) for entry in text.split(",") if entry.strip())
+        try:
+            return dict(json.loads(text))
+        except ValueError as error:
+            raise SettingsError(
+                f"expected --named-actions as NAME=VALUE,… or a JSON object, got {text[:200]!r}: {error}",
+                setting="named_actions",
+            ) from None
 
 
 def run(service: Service, listen: Callable[[], socket.socket], tell: Callable[[socket.socket], None]) -> None:
@@ -131,7 +150,13 @@ def _load(service: Service, settings: Any) -> Any:
     """The target's app; what its own module raises is told short, and is no error of this program's."""
     load_app = importlib.import_module("openenv_gym_server.target").load_app
     try:
-        return load_app(service.target, settings, env_kwargs=service.keywords(), given=service.given)
+        return load_app(
+            service.target,
+            settings,
+            env_kwargs=service.keywords(),
+            given=service.given,
+            named_actions=service.actions(),
+        )
     except OpenEnvGymError:
         raise
     except Exception as error:  # the module's own code may raise anything, and its author has to be told
@@ -153,13 +178,16 @@ class _Telling(uvicorn.Server):
             self._tell((sockets or [])[0])
 
 
-def _keyword(entry: str) -> tuple[str, Any]:
+def _named(option: str, entry: str) -> tuple[str, Any]:
     name, equals, text = entry.partition("=")
     if not equals or not name.isidentifier():
-        raise SettingsError(f"expected --env-kwarg NAME=JSON, got {entry!r}", setting="env_kwargs")
+        raise SettingsError(f"expected {option} NAME=JSON, got {entry!r}", setting=_SETTINGS[option])
     for read in (json.loads, ast.literal_eval):
         # Both spellings of true, false and none, since a Python programmer will type either.
         with contextlib.suppress(ValueError, SyntaxError):
             return name, read(text)
     # A bare word is the string it looks like: --env-kwarg map_name=8x8.
     return name, text
+
+
+_SETTINGS = {"--env-kwarg": "env_kwargs", "--named-actions": "named_actions"}

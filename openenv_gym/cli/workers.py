@@ -86,6 +86,7 @@ def _published(service: Service, listeners: list[socket.socket]) -> Service:
         )
     service.settings()
     service.keywords()
+    service.actions()
     return service
 
 

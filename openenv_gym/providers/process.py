@@ -29,6 +29,8 @@ __all__ = ["ProcessProvider", "lease_embedded"]
 _SERVER_MODULE = "openenv_gym_server.guard"
 _STOP_TIMEOUT_S = 5.0
 
+_SIMULATION = "simulation"
+
 
 class ProcessProvider(Provider):
     """A server in a process of its own on this machine, on loopback.
@@ -39,6 +41,7 @@ class ProcessProvider(Provider):
         private: whether it serves this process alone, which then must send ``headers``, a random token. In return
             environment keywords, methods and attributes are open to it; to any user of the machine they never are.
         start_timeout_s: seconds until it must listen.
+        mode: "simulation", or "production": no reset, step and state.
 
     Example:
         >>> provider = ProcessProvider("CartPole-v1")
@@ -46,17 +49,25 @@ class ProcessProvider(Provider):
         >>> provider.stop()
     """
 
-    def __init__(self, target: str, *, private: bool = False, start_timeout_s: float = 120.0) -> None:
+    def __init__(
+        self, target: str, *, private: bool = False, start_timeout_s: float = 120.0, mode: str = _SIMULATION
+    ) -> None:
         self.target = target
         self.private = private
         self.start_timeout_s = start_timeout_s
+        self.mode = mode
         self._process: subprocess.Popen[str] | None = None
         self._owner = 0
         self._token: str | None = None
 
     def configuration(self) -> dict[str, object]:
         """The keyword arguments that make an equal provider."""
-        return {"target": self.target, "private": self.private, "start_timeout_s": self.start_timeout_s}
+        return {
+            "target": self.target,
+            "private": self.private,
+            "start_timeout_s": self.start_timeout_s,
+            "mode": self.mode,
+        }
 
     @property
     def headers(self) -> Mapping[str, str]:
@@ -76,6 +87,7 @@ class ProcessProvider(Provider):
             "module": _SERVER_MODULE,
             "sys_path": import_path(),
             "target": self.target,
+            "mode": self.mode,
             "parent": os.getpid(),
             # Over standard input, and not among the arguments, which any user can read.
             "token": self._token,
@@ -188,8 +200,8 @@ def _read_line(process: subprocess.Popen[str], timeout_s: float) -> str | None:
 class _Shared:
     """An embedded server and the number of those who use it."""
 
-    def __init__(self, target: str) -> None:
-        self.provider = ProcessProvider(target, private=True)
+    def __init__(self, target: str, mode: str) -> None:
+        self.provider = ProcessProvider(target, private=True, mode=mode)
         self.base_url = ""
         self.users = 0
         self._starting = threading.Lock()
@@ -203,39 +215,40 @@ class _Shared:
             return self.base_url, self.provider.headers
 
 
-_shared: dict[str, _Shared] = {}
+_shared: dict[tuple[str, str], _Shared] = {}
 _lock = threading.Lock()
 
 
-def lease_embedded(target: str) -> Lease:
-    """The address of the one embedded server of ``target`` in this process, started if need be.
+def lease_embedded(target: str, mode: str = _SIMULATION) -> Lease:
+    """The address of the one embedded server of ``target`` in this process and that mode, started if need be.
 
     It is stopped when the last lease is released, at the interpreter's exit, or with this process, however that ends.
 
     Raises:
         ProviderError: it could not be started.
     """
+    key = target, mode
     with _lock:
-        server = _shared.setdefault(target, _Shared(target))
+        server = _shared.setdefault(key, _Shared(target, mode))
         server.users += 1
     owner = os.getpid()
     try:
         base_url, headers = server.ensure_running()
     except BaseException:
-        _release(target, server, owner)
+        _release(key, server, owner)
         raise
-    return Lease(base_url, headers, release=lambda: _release(target, server, owner), renew=server.ensure_running)
+    return Lease(base_url, headers, release=lambda: _release(key, server, owner), renew=server.ensure_running)
 
 
-def _release(target: str, server: _Shared, owner: int) -> None:
+def _release(key: tuple[str, str], server: _Shared, owner: int) -> None:
     if owner != os.getpid():
         return
     with _lock:
         server.users -= 1
         if server.users:
             return
-        if _shared.get(target) is server:
-            del _shared[target]
+        if _shared.get(key) is server:
+            del _shared[key]
     server.provider.stop()
 
 

@@ -89,13 +89,17 @@ class BooleanCodec(ValueCodec):
         self._number.check(sample)
 
 
+_SAMPLES = ("null", "true", "0", "-1.5", '"text"', "[]", "[1,2]", "{}", '{"key":"value"}')
+
+
 class JsonTextCodec(ValueCodec):
     """Any JSON value, or any JSON object: a ``UnicodeText`` that holds its JSON text."""
 
     __slots__ = ("_objects", "_text")
 
     def __init__(self, *, objects: bool) -> None:
-        self.space = UnicodeText()
+        # A sample has to be JSON text; of objects, the one that no schema of their values can refuse.
+        self.space = UnicodeText.sampling("{}") if objects else UnicodeText.sampling(*_SAMPLES)
         self._text = codec_for(self.space)
         self._objects = objects
 

@@ -126,6 +126,8 @@ class UnicodeText(Text):
         UnicodeText(20)
     """
 
+    _samples: tuple[str, ...] = ()
+
     def __init__(
         self,
         max_length: int = DEFAULT_MAX_LENGTH,
@@ -139,6 +141,19 @@ class UnicodeText(Text):
         if not 0 <= min_length <= max_length:
             raise ValueError(f"expected 0 <= min_length <= max_length, got {min_length} and {max_length}")
         super().__init__(int(max_length), min_length=int(min_length), charset="", seed=seed)
+
+    @classmethod
+    def sampling(cls, *texts: str) -> UnicodeText:
+        """A ``UnicodeText`` like any other, whose samples are out of these texts: for text that has to mean something.
+
+        Example:
+            >>> space = UnicodeText.sampling("{}")
+            >>> space.sample(), "anything" in space, space == UnicodeText()
+            ('{}', True, True)
+        """
+        space = cls()
+        space._samples = texts
+        return space
 
     def sample(
         self,
@@ -154,6 +169,8 @@ class UnicodeText(Text):
         Raises:
             ValueError: both were given, the length is outside the Space, or characters were masked.
         """
+        if self._samples and mask is None and probability is None:
+            return self._samples[int(self.np_random.integers(len(self._samples)))]
         length = self._sample_length(mask, probability)
         picks = self.np_random.integers(0, len(_SAMPLED), size=length)
         return "".join([_SAMPLED[pick] for pick in picks])

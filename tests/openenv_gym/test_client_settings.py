@@ -2,35 +2,9 @@
 
 import pytest
 
-from openenv_gym.client_settings import connection_settings, read_mode
+from openenv_gym.client_settings import connection_settings
 from openenv_gym.errors import SettingsError
 from openenv_gym.transports.base import ConnectionSettings
-
-
-@pytest.mark.parametrize("mode", ["simulation", "Simulation", "PRODUCTION"])
-def test_the_mode_is_read_in_any_letter_case(mode):
-    assert read_mode(mode) == mode.lower()
-
-
-@pytest.mark.parametrize(
-    ("variable", "mode"),
-    [(None, "simulation"), ("", "simulation"), ("Production", "production"), (" production ", "production")],
-)
-def test_the_environment_says_the_mode_where_the_caller_does_not(monkeypatch, variable, mode):
-    monkeypatch.delenv("OPENENV_CLIENT_MODE", raising=False)
-    if variable is not None:
-        monkeypatch.setenv("OPENENV_CLIENT_MODE", variable)
-    assert read_mode(None) == mode
-    assert read_mode("simulation") == "simulation"
-
-
-def test_a_mode_that_does_not_exist_is_refused_with_its_source(monkeypatch):
-    for mode in ("training", 3):
-        with pytest.raises(SettingsError, match="expected mode"):
-            read_mode(mode)
-    monkeypatch.setenv("OPENENV_CLIENT_MODE", "nonsense")
-    with pytest.raises(SettingsError, match="OPENENV_CLIENT_MODE"):
-        read_mode(None)
 
 
 def settings_of(headers=None, settings=None, **arguments):

@@ -223,7 +223,7 @@ def test_an_embedded_server_that_died_is_started_again_by_reset():
 
     with gymnasium.make("openenv/echo-v0") as env:
         env.reset()
-        child = process._shared["openenv_gym_envs.echo"].provider._process
+        child = process._shared["openenv_gym_envs.echo", "simulation"].provider._process
         child.kill()
         child.wait()
         env.reset()

@@ -125,3 +125,22 @@ def test_a_first_session_that_was_refused_says_so_at_once_and_is_not_tried_again
             asyncio.run(begun) if awaited else drive(begun)
         assert len(connections) == 1
         drive(link.close())
+
+
+def test_the_address_is_found_for_who_connects_in_another_way():
+    settings = ConnectionSettings(headers={"X-A": "1"})
+    link = Link("http://127.0.0.1:1", None, settings, None)
+    assert (link.hired, link.connected) == (False, False)
+    assert drive(link.address()) == ("http://127.0.0.1:1", settings)
+    assert (link.hired, link.connected) == (True, False)
+
+
+def test_a_link_closed_meanwhile_has_no_address():
+    link = Link("http://127.0.0.1:1", None, ConnectionSettings(), None)
+    link.find = drive_nothing
+    with pytest.raises(SessionStateError, match="closed while it connected"):
+        drive(link.address())
+
+
+async def drive_nothing():
+    """The link is found and closed again."""

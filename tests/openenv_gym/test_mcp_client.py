@@ -12,7 +12,6 @@ from openenv.core.mcp_client import MCPToolClient as StockToolClient
 from openenv_gym.errors import (
     EnvironmentExecutionError,
     InvalidActionError,
-    ModeError,
     ProtocolError,
     SessionStateError,
     ToolCallError,
@@ -145,15 +144,6 @@ def test_an_environment_without_tools_refuses():
         with pytest.raises(InvalidActionError):
             client.list_tools()
         assert client.step(Say(message="hello")).observation.echo == "hello"
-
-
-@pytest.mark.parametrize("mode", ["production", "PRODUCTION"])
-def test_production_is_not_there_yet(mode, monkeypatch):
-    with pytest.raises(ModeError, match="simulation"):
-        MCPToolClient("http://127.0.0.1:1", mode=mode)
-    monkeypatch.setenv("OPENENV_CLIENT_MODE", mode)
-    with pytest.raises(ModeError):
-        MCPToolClient("http://127.0.0.1:1")
 
 
 class Answering(MCPToolClient):

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from openenv_gym.errors import OpenEnvGymWarning, ValueMappingError
 from openenv_gym.messages import Outcome
-from openenv_gym.transition import SeedWatch, read_flags, read_info, read_notes, read_reward
+from openenv_gym.transition import SeedWatch, own_flags, own_reward, read_flags, read_info, read_notes, read_reward
 
 FLAGS = {"terminated": False, "truncated": True}
 
@@ -23,6 +23,10 @@ def outcome(*, reward=None, done=False, **metadata):
 def test_a_reward_is_a_python_float(reward, read):
     assert type(read_reward(outcome(reward=reward))) is float
     assert read_reward(outcome(reward=reward)) == read
+
+
+def test_a_negative_zero_keeps_its_sign():
+    assert math.copysign(1.0, read_reward(outcome(reward=-0.0))) == -1.0
 
 
 def test_rewards_that_are_not_finite_come_in_words():
@@ -113,3 +117,15 @@ def test_two_resets_with_one_seed_that_begin_otherwise_are_told_of_and_no_others
         watch.note(8, {"text": "b"}, "http://host")
     with pytest.warns(OpenEnvGymWarning, match="http://host: two resets with seed=8 gave different first observations"):
         watch.note(8, {"text": "c"}, "http://host")
+
+
+def test_an_own_reward_keeps_its_kind_and_is_none_where_there_is_none():
+    assert own_reward(True, {"reward": "NaN"}) is True
+    assert own_reward(None, {"reward": "-Infinity"}) == -math.inf
+    assert own_reward(None, {"reward": "much"}) is None
+
+
+def test_own_flags_are_read_without_an_outcome():
+    assert own_flags(True, {}) == (True, False)
+    assert own_flags(True, {"truncated": True}) == (False, True)
+    assert own_flags(True, {"terminated": False, "truncated": False}) == (False, False)

@@ -32,7 +32,7 @@ def test_a_server_that_dies_ends_all_at_once_and_reset_begins_anew(settings):
 
     first = envs.reset(seed=0)[0]
     envs.step_async([0, 1, 0, 1])
-    child = process._shared["CartPole-v1"].provider._process
+    child = process._shared["CartPole-v1", "simulation"].provider._process
     child.kill()
     child.wait()
     begun = time.monotonic()

@@ -1,5 +1,6 @@
 """``openenv-gym serve``: real processes for what is served, plain calls for how options are read."""
 
+import json
 import re
 import signal
 import socket
@@ -11,10 +12,11 @@ import gymnasium
 import httpx
 import pytest
 from typer.testing import CliRunner
+from websockets.sync.client import connect
 
 import openenv_gym  # noqa: F401  (registers the ids)
 from openenv_gym.cli import app
-from openenv_gym.cli.serve import _capacity, _names, _seconds
+from openenv_gym.cli.serve import _announce, _announce_all, _capacity, _names, _seconds
 from openenv_gym.errors import SettingsError
 
 
@@ -36,6 +38,10 @@ def command(*arguments, cwd=None):
         process.send_signal(signal.SIGINT)
         process.wait(20)
         process.stdout.close()
+
+
+def socket_of(url):
+    return connect(f"ws{url.removeprefix('http')}/ws", proxy=None)
 
 
 @pytest.mark.parametrize(
@@ -75,6 +81,20 @@ def test_the_operator_decides_what_a_client_may():
     ):
         assert env.observation_space.n == 64
         assert env.unwrapped.get_attr("nrow") == 8
+
+
+def test_actions_have_the_names_that_the_operator_gives_them():
+    with command("FrozenLake-v1", "--named-actions", "left=0,right=2") as url, socket_of(url) as ws:
+        ws.send(json.dumps({"type": "step", "data": {"type": "list_tools"}}))
+        tools = json.loads(ws.recv(10))["data"]["observation"]["tools"]
+        assert [tool["name"] for tool in tools] == ["act", "left", "right", "observe"]
+
+
+@pytest.mark.parametrize("text", ["left", "left=9", "reset=0", "{"])
+def test_names_of_actions_that_cannot_be_are_a_typed_error(text):
+    result = CliRunner().invoke(app, ["serve", "FrozenLake-v1", "--named-actions", text])
+    assert isinstance(result.exception, SettingsError)
+    assert result.exception.setting == "named_actions"
 
 
 def test_production_has_no_reset():
@@ -166,3 +186,14 @@ def test_no_port_stays_taken_where_a_later_one_is_not_free():
         result = CliRunner().invoke(app, ["serve", "CartPole-v1", "--workers", "2", "--port", str(port - 1)])
         assert isinstance(result.exception, SettingsError)
         assert f"port {port}" in str(result.exception) or f"port {port - 1}" in str(result.exception)
+
+
+@pytest.mark.parametrize(("mode", "said"), [(None, ")"), ("simulation", ")"), (" Production", ', mode="production")')])
+def test_the_line_that_makes_an_environment_has_the_servers_mode(mode, said, capsys):
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        _announce("openenv_gym_envs.echo", mode, listener)
+        _announce_all("CartPole-v1", mode, [listener, listener])
+    one, several = capsys.readouterr().out.splitlines()
+    assert re.search(r'gymnasium\.make\("openenv/echo-v0", base_url="http://127\.0\.0\.1:\d+"(.*)$', one)[1] == said
+    assert ("gymnasium.make_vec(" in several) is (said == ")")
+    assert several.endswith(said)

@@ -139,9 +139,11 @@ EFFECTS = {
     "--mode": ("production", has_no_reset),
     "--max-concurrent-envs": ("3", field("max_concurrent_envs", 3)),
     "--allow-env-kwarg": ("size", makes_it_of_a_size),
+    "--allow-code": (None, field("allow_code", True)),
     "--allow-remote": ("size", tells_its_size),
     "--workers": ("1", field("shards", ())),
     "--shard-url": ("http://a:1/one", field("shards", ("http://a:1/one",))),
+    "--seed": ("5", field("seed", 5)),
     "--token": ("secret", wants_the_token),
     "--session-timeout": ("none", field("session_timeout_s", None)),
     "--step-timeout": ("5", field("step_timeout_s", 5.0)),
@@ -151,7 +153,7 @@ EFFECTS = {
     "--log-level": ("critical", of_uvicorn("log_level", "critical")),
     "--no-proxy-headers": (None, of_uvicorn("proxy_headers", False)),
 }
-REFUSED = {"--env-kwarg"}
+REFUSED = {"--env-kwarg", "--named-actions"}
 OF_THE_APP = {
     "--mode": "production",
     "--max-concurrent-envs": "3",
@@ -202,6 +204,11 @@ def test_a_token_of_the_variables_holds_as_one_of_the_options(served):
 def test_the_keywords_of_an_environment_are_refused_by_the_options_name(served):
     with pytest.raises(SettingsError, match="--env-kwarg"):
         served(PLAIN, "--env-kwarg", "size=3")
+
+
+def test_names_of_actions_are_refused_by_the_options_name(served):
+    with pytest.raises(SettingsError, match="--named-actions"):
+        served(PLAIN, "--named-actions", "left=0")
 
 
 @pytest.mark.parametrize("option", OF_THE_APP)

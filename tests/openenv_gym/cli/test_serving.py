@@ -17,11 +17,13 @@ def test_a_service_survives_json():
         given={"shards": "--workers"},
         env_kwargs=["a=(1, 2)"],
         options={"log_level": "info"},
+        named_actions="left=0",
     )
     again = Service(**json.loads(json.dumps(vars(service))))
     assert again == service
     assert again.settings().remote_names == {"a"}
     assert again.keywords() == {"a": (1, 2)}
+    assert again.actions() == {"left": 0}
 
 
 def test_keyword_arguments_are_read_as_meant():
@@ -42,6 +44,29 @@ def test_a_keyword_argument_without_name_or_value_is_refused(entry):
     with pytest.raises(SettingsError) as caught:
         Service(target="", env_kwargs=[entry]).keywords()
     assert caught.value.setting == "env_kwargs"
+
+
+@pytest.mark.parametrize(
+    ("text", "actions"),
+    [
+        ("", {}),
+        ("left=0,right=2", {"left": 0, "right": 2}),
+        (" left = 0 , right=2, ", None),
+        ("left=0, right=2,", {"left": 0, "right": 2}),
+        ('{"push": [0.5, -1], "2": 1}', {"push": [0.5, -1], "2": 1}),
+        ('{"push": ', None),
+        ("left", None),
+        ("=0", None),
+    ],
+)
+def test_actions_with_a_name_are_read_as_pairs_or_as_json(text, actions):
+    service = Service(target="", named_actions=text)
+    if actions is not None:
+        assert service.actions() == actions
+        return
+    with pytest.raises(SettingsError, match="--named-actions") as caught:
+        service.actions()
+    assert caught.value.setting == "named_actions"
 
 
 def test_nothing_listens_before_there_is_something_to_serve():

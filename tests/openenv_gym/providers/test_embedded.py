@@ -17,8 +17,8 @@ def test_two_shares_are_one_process_that_ends_with_the_last():
         assert first.start() == second.start() == first.start()
         assert first.headers["Authorization"].startswith("Bearer ")
         first.wait_for_ready(first.start())
-        assert process._shared["CartPole-v1"].users == 2
-    assert "CartPole-v1" not in process._shared
+        assert process._shared["CartPole-v1", "simulation"].users == 2
+    assert ("CartPole-v1", "simulation") not in process._shared
     first.stop()
 
 

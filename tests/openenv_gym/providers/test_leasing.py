@@ -4,7 +4,7 @@ import pytest
 
 from openenv_gym.errors import SettingsError
 from openenv_gym.providers.embedded import EmbeddedProvider
-from openenv_gym.providers.leasing import lease_server
+from openenv_gym.providers.leasing import lease_server, target_of
 
 URL = "http://127.0.0.1:8000"
 
@@ -34,3 +34,18 @@ def test_none_or_two_are_refused(base_url, provider, setting):
     with pytest.raises(SettingsError) as caught:
         lease_server(base_url, provider, None)
     assert caught.value.setting == setting
+
+
+def test_an_environments_id_is_a_target():
+    assert [target_of("module:app", None), target_of(None, "CartPole-v1"), target_of(None, None)] == [
+        "module:app",
+        "CartPole-v1",
+        None,
+    ]
+
+
+@pytest.mark.parametrize(("target", "env_id"), [("module:app", "CartPole-v1"), (None, dict)])
+def test_two_targets_or_none_that_is_one_are_refused(target, env_id):
+    with pytest.raises(SettingsError) as caught:
+        target_of(target, env_id)
+    assert caught.value.setting == "env_id"

@@ -158,7 +158,7 @@ def test_all_who_ask_for_one_target_share_one_process():
 def test_a_server_that_died_is_started_again_on_renewal():
     lease = lease_embedded(ECHO)
     try:
-        child = process_module._shared[ECHO].provider._process
+        child = process_module._shared[ECHO, "simulation"].provider._process
         child.kill()
         child.wait()
         assert answers(lease.renew())
@@ -169,7 +169,7 @@ def test_a_server_that_died_is_started_again_on_renewal():
 def test_a_start_that_fails_leaves_no_entry_behind():
     with pytest.raises(ProviderError):
         lease_embedded("CartPoole-v1")
-    assert "CartPoole-v1" not in process_module._shared
+    assert ("CartPoole-v1", "simulation") not in process_module._shared
 
 
 @pytest.mark.parametrize("how", ["exit", "kill", "exception"])
@@ -217,7 +217,7 @@ def _release_in_child(lease, provider):
 def test_a_forked_child_does_not_end_its_parents_server():
     lease = lease_embedded(ECHO)
     try:
-        provider = process_module._shared[ECHO].provider
+        provider = process_module._shared[ECHO, "simulation"].provider
         child = multiprocessing.get_context("fork").Process(target=_release_in_child, args=(lease, provider))
         child.start()
         child.join(20)
@@ -229,7 +229,7 @@ def test_a_forked_child_does_not_end_its_parents_server():
 
 def test_nothing_is_left_to_the_garbage_collector():
     lease = lease_embedded(ECHO)
-    pid = process_module._shared[ECHO].provider._process.pid
+    pid = process_module._shared[ECHO, "simulation"].provider._process.pid
     lease.release()
     del lease
     gc.collect()

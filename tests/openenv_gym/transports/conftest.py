@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import dataclasses
 import select
@@ -10,8 +11,9 @@ import ssl
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Coroutine, Iterator
 from types import FrameType
+from typing import Any
 
 import pytest
 import trustme
@@ -21,11 +23,21 @@ from websockets.frames import Opcode
 from websockets.server import ServerProtocol
 from websockets.sync.server import ServerConnection, serve
 
+from openenv_gym.loopless import drive
 from openenv_gym.transports.base import ConnectionSettings
 from openenv_gym.transports.blocking import BlockingTransport, connect
 
 Script = Callable[[socket.socket], None]
+Run = Callable[[Coroutine[Any, Any, Any]], Any]
+"""Runs a coroutine of a client to its end."""
+Start = Callable[..., str]
+"""Starts a server, and gives its address."""
 WAIT_S = 10.0
+
+
+@pytest.fixture(params=["blocking", "awaited"])
+def run(request: pytest.FixtureRequest) -> Run:
+    return drive if request.param == "blocking" else asyncio.run
 
 
 def wait_until(condition: Callable[[], bool]) -> None:
