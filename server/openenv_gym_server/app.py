@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import warnings
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any, cast
 
@@ -26,9 +26,10 @@ from openenv_gym_server.factories import EnvironmentFactory
 from openenv_gym_server.hosting import Models
 from openenv_gym_server.precedence import current, hold
 from openenv_gym_server.protection import Gate, page_refusal, token_refusal
-from openenv_gym_server.routes import description, episode, health, home, tasks
+from openenv_gym_server.routes import description, episode, health, home, mcp, tasks
 from openenv_gym_server.routes.served import Served
 from openenv_gym_server.routes.ws import WebSocketApp
+from openenv_gym_server.rpc_methods import RpcMethods
 from openenv_gym_server.sessions import Sessions
 from openenv_gym_server.settings import CAPACITY_VARIABLE, ServerSettings
 
@@ -224,15 +225,17 @@ class HTTPEnvServer:
         """
         wanted = self.settings if mode is None else dataclasses.replace(self.settings, mode=mode)
         settings = self._operator.over(wanted)
-        self._sessions.mode = settings.mode
-        served = Served(self.env_name, self._sessions, Catalogue(self._sessions), settings)
+        sessions = self._sessions
+        catalogue, methods = Catalogue(sessions, settings.mode), RpcMethods(sessions, settings)
+        served = Served(self.env_name, sessions, catalogue, settings, methods)
         for module in (home, health, description, *(() if settings.production else (episode,)), tasks):
             app.include_router(module.router(served))
         if settings.token is not None:
             app.add_middleware(Gate, check=functools.partial(token_refusal, token=settings.token))
         guarded = Gate(WebSocketApp(served), check=functools.partial(page_refusal, settings=settings))
-        app.router.routes.append(WebSocketRoute("/ws", guarded))
-        _end_with(app, self._sessions)
+        standard = mcp.mcp(served)
+        app.router.routes += [WebSocketRoute("/ws", guarded), *standard.routes]
+        _end_with(app, standard.aclose, sessions.shutdown)
         hold(app, settings, self._operator)
 
     @property
@@ -300,8 +303,8 @@ def _check_concurrency(sessions: Sessions) -> None:
         )
 
 
-def _end_with(app: FastAPI, sessions: Sessions) -> None:
-    """Let the application's end be the sessions' end, whatever lifespan it has of its own."""
+def _end_with(app: FastAPI, *ends: Callable[[], Awaitable[None]]) -> None:
+    """Let the application's end be these ends, one after another, whatever lifespan it has of its own."""
     own = cast("Callable[[FastAPI], Any]", app.router.lifespan_context)
 
     @asynccontextmanager
@@ -310,6 +313,7 @@ def _end_with(app: FastAPI, sessions: Sessions) -> None:
             try:
                 yield state
             finally:
-                await sessions.shutdown()
+                for end in ends:
+                    await end()
 
     app.router.lifespan_context = lifespan

@@ -14,7 +14,6 @@ from typing import Any, TypeAlias
 from openenv_gym.errors import ValueMappingError
 from openenv_gym.frames import Packed
 from openenv_gym.json_text import JSONObject, encode_json
-from openenv_gym.jsonrpc import JsonRpcErrorCode
 from openenv_gym.messages import (
     Call,
     CallReply,
@@ -22,7 +21,6 @@ from openenv_gym.messages import (
     GetAttr,
     GetAttrReply,
     Mcp,
-    McpReply,
     ObservationReply,
     Open,
     Opened,
@@ -67,13 +65,13 @@ Hosted: TypeAlias = HostedEnvironment | HostedVector
 """What a session has: one environment, or several."""
 
 
-def respond(hosted: Hosted, payload: Payload, terms: Terms) -> str | bytes | None:
-    """The answer to one message as it came; None where the peer asked to close.
+def respond(hosted: Hosted, payload: Payload, terms: Terms) -> str | bytes | Mcp | None:
+    """The answer to one message as it came; None where the peer asked to close; a JSON-RPC request is given back.
 
     Whatever is wrong becomes an error frame: the session goes on, unless an environment of several has raised.
     """
     request = read(payload, terms)
-    return request if isinstance(request, str) else perform(hosted, request, terms)
+    return request if isinstance(request, str | Mcp) else perform(hosted, request, terms)
 
 
 def perform(hosted: Hosted, request: Request | Packed, terms: Terms) -> str | bytes | None:
@@ -209,15 +207,6 @@ def of_several(hosted: HostedEnvironment, request: VectorReset | VectorStep, ter
     raise invalid_message(fault("single_session", ["type"], message, tag_of(request)))
 
 
-def mcp(hosted: HostedEnvironment, request: Mcp, terms: Terms) -> McpReply:  # noqa: ARG001 - as the table wants
-    """Answer a JSON-RPC request: that there are none here, since tools are listed and called by steps."""
-    message = "Environment does not support MCP"
-    if hosted.has_tools:
-        message = "This server does not support MCP; send list_tools and call_tool actions in step messages instead"
-    error = {"code": JsonRpcErrorCode.INTERNAL_ERROR.value, "message": message, "data": None}
-    return McpReply(data={"jsonrpc": "2.0", "id": request.data.get("id"), "error": error}, id=request.id)
-
-
 HANDLERS: dict[type[Any], Callable[[HostedEnvironment, Any, Terms], Reply]] = {
     Reset: reset,
     Step: step,
@@ -229,9 +218,9 @@ HANDLERS: dict[type[Any], Callable[[HostedEnvironment, Any, Terms], Reply]] = {
     SetAttr: set_attr,
     VectorReset: of_several,
     VectorStep: of_several,
-    Mcp: mcp,
 }
-"""The function of every message that is answered; ``close`` alone is not. ``vector_dispatch.py`` has a vector's."""
+"""The function of every message that is answered here; ``close`` and ``mcp`` are not. ``vector_dispatch.py`` has a
+vector's."""
 
 _ADVANCING = frozenset({Reset, Step, Call, VectorReset, VectorStep})
 _OF_CODEC = frozenset({Reset, Step, VectorReset, VectorStep})

@@ -35,14 +35,14 @@ def main(config: dict[str, Any], *, grace_s: float) -> None:
     """Serve until the parent is gone.
 
     Args:
-        config: ``target``, what to serve; ``parent``, the parent's process id; ``token``, what every request must
-            carry, or None where the address is for others too.
+        config: ``target``, what to serve; ``mode``, else simulation; ``parent``, the parent's process id; ``token``,
+            what every request must carry, or None where the address is for others too.
         grace_s: seconds for the environments to close after the parent's end.
     """
     report = _take_stdout()
     line = ParentLine(int(config["parent"]), grace_s)
     try:
-        server, listener = _prepare(str(config["target"]), config["token"], grace_s)
+        server, listener = _prepare(str(config["target"]), config.get("mode"), config["token"], grace_s)
     except BaseException as error:  # noqa: BLE001  (SystemExit of a module too: the parent shows it, whatever it is)
         typed = isinstance(error, OpenEnvGymError)
         summary = str(error) if typed else f"{type(error).__name__}: {error}"
@@ -54,11 +54,11 @@ def main(config: dict[str, Any], *, grace_s: float) -> None:
     server.run(sockets=[listener])
 
 
-def _prepare(target: str, token: str | None, grace_s: float) -> tuple[uvicorn.Server, socket.socket]:
+def _prepare(target: str, mode: str | None, token: str | None, grace_s: float) -> tuple[uvicorn.Server, socket.socket]:
     private = token is not None
     settings = ServerSettings(
-        # The environment variable OPENENV_MODE is for servers of their own; this one is there to be played on.
-        mode=ServerMode.SIMULATION,
+        # The environment variable OPENENV_MODE is for servers of their own; this one is its parent's.
+        mode=mode or ServerMode.SIMULATION,
         max_concurrent_envs="unlimited",
         # Only the parent itself may reach into the environment; whoever else has the address may not.
         allowed_env_kwargs="all" if private else frozenset(),

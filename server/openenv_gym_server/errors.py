@@ -32,8 +32,10 @@ from openenv_gym_server.plain import plain_json
 from openenv_gym_server.reports import cause_of, is_environments, report, traceback_text
 
 __all__ = [
+    "VALIDATION_RAISED",
     "ConcurrencyConfigurationError",
     "HTTPAnswer",
+    "OvertimeError",
     "SessionEndedError",
     "SessionNotFoundError",
     "TaskError",
@@ -69,6 +71,9 @@ MAX_KEY = 200
 MAX_COUNTED = 10_000
 """Faults of one message that are told apart; above, the answer has their number alone."""
 
+VALIDATION_RAISED = "validation_raised"
+"""The kind of the fault where an action's class raised what is no finding about the action."""
+
 
 class ConcurrencyConfigurationError(SettingsError):
     """More than one session at a time for an environment that does not declare ``SUPPORTS_CONCURRENT_SESSIONS``."""
@@ -91,6 +96,10 @@ class SessionNotFoundError(ServerError):
 
 class SessionEndedError(ServerError):
     """The server ended the session; the message says why."""
+
+
+class OvertimeError(SessionEndedError):
+    """Something took longer than the operator allows; a session's environment is given up with it."""
 
 
 class TaskError(ServerError):
@@ -242,7 +251,7 @@ def rejected(error: BaseException, action: object) -> InvalidActionError:
     """A refusal of an action whose class raised what pydantic does not take for a finding, most often by mistake."""
     report(error, None, "a validator of actions")
     message = f"the validation of the action raised {type(error).__name__}: {text_of(error)}"
-    return invalid_message(fault("validation_raised", [], message, action))
+    return invalid_message(fault(VALIDATION_RAISED, [], message, action))
 
 
 def _context(value: object) -> object:

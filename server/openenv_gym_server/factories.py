@@ -14,7 +14,7 @@ from openenv_gym_server.errors import factory_calls, fault, invalid_message
 from openenv_gym_server.settings import Names
 from openenv_gym_server.signatures import keywords_of
 
-__all__ = ["EnvironmentFactory", "is_async", "overrides_twin"]
+__all__ = ["EnvironmentFactory", "Method", "is_async", "overrides_twin"]
 
 
 class EnvironmentFactory:
@@ -165,6 +165,18 @@ def overrides_twin(kind: object, name: str) -> bool:
         if plain is not None:
             return False
     return False
+
+
+class Method:
+    """Reset or step of one environment: the asynchronous twin where the class has overridden it, and what it takes."""
+
+    __slots__ = ("call", "name", "takes")
+
+    def __init__(self, env: Any, name: str) -> None:
+        self.name = name
+        twin = f"{name}_async"
+        self.call: Callable[..., Any] = getattr(env, twin if overrides_twin(env, twin) else name)
+        self.takes = keywords_of(self.call).takes
 
 
 def _is_instance(source: object) -> bool:

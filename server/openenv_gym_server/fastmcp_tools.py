@@ -10,17 +10,18 @@ result is dropped.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import deepcopy
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
+
+from pydantic import BaseModel
 
 from openenv_gym.errors import ValueMappingError
 from openenv_gym.json_text import encode_json
-from openenv_gym.tools import CallToolObservation, Tool, ToolErrorType
+from openenv_gym.tools import CallToolObservation, DescribedTool, ToolErrorType
 from openenv_gym_server.errors import text_of
 from openenv_gym_server.plain import plain_json
 from openenv_gym_server.tool_results import failure, unsendable
 
-__all__ = ["FastMCPServer", "call_server_tool", "server_tools"]
+__all__ = ["FastMCPServer", "call_server_tool", "described", "server_tools"]
 
 
 class FastMCPServer(Protocol):
@@ -38,11 +39,26 @@ async def server_tools(server: FastMCPServer) -> dict[str, Any]:
     return {each.name: each for each in await server.list_tools()}
 
 
-def described(server_tool: Any) -> Tool:
+def described(server_tool: Any) -> DescribedTool:
     """A server's tool as an agent is told of it."""
-    return Tool(
-        name=server_tool.name, description=server_tool.description or "", input_schema=deepcopy(server_tool.parameters)
+    return DescribedTool(
+        name=server_tool.name,
+        description=server_tool.description or "",
+        input_schema=_plain(server_tool.parameters) or {},
+        title=getattr(server_tool, "title", None),
+        output_schema=_plain(getattr(server_tool, "output_schema", None)),
+        annotations=_hints(getattr(server_tool, "annotations", None)),
+        meta=_plain(getattr(server_tool, "meta", None)),
     )
+
+
+def _plain(document: Any) -> dict[str, Any] | None:
+    """A copy in plain JSON: a default may be an infinity, which would be in the way of all tools."""
+    return cast("dict[str, Any] | None", plain_json(document))
+
+
+def _hints(annotations: Any) -> dict[str, Any] | None:
+    return annotations.model_dump(exclude_none=True) if isinstance(annotations, BaseModel) else None
 
 
 async def call_server_tool(server: FastMCPServer, name: str, arguments: dict[str, Any]) -> CallToolObservation:

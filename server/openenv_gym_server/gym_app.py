@@ -6,6 +6,7 @@ Not for environments written for OpenEnv (``app.create_app``), nor for starting 
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
@@ -14,7 +15,7 @@ from typing import Any, ClassVar
 from fastapi import FastAPI
 from gymnasium.envs.registration import EnvSpec
 
-from openenv_gym.errors import OpenEnvGymError
+from openenv_gym.errors import OpenEnvGymError, SettingsError
 from openenv_gym_server.app import create_app
 from openenv_gym_server.errors import fault, invalid_message, text_of
 from openenv_gym_server.gym_environment import GymEnvironment, InlineGymEnvironment
@@ -37,8 +38,12 @@ def create_gym_app(
     settings: ServerSettings | None = None,
     mode: str | None = None,
     max_concurrent_envs: int | None = None,
+    named_actions: Mapping[str, Any] | None = None,
 ) -> FastAPI:
     """An application that serves a Gymnasium environment to any OpenEnv client; each session gets its own.
+
+    Agents find it as tools: ``act``, ``observe`` and, where it renders, ``render``. In production, where nobody else
+    could ask for frames, it is made with a render mode that has them, if it can and ``env_kwargs`` have none.
 
     What cannot be made fails here and not at the first client, as far as that is certain: where clients may give
     keyword arguments, an environment that lacks some is made for them alone.
@@ -51,24 +56,27 @@ def create_gym_app(
         settings: the operator's settings; as in ``create_app``, the options of ``openenv-gym serve`` go before them.
         mode: ``"simulation"`` or ``"production"``; else the settings'.
         max_concurrent_envs: sessions at a time; else the settings'.
+        named_actions: actions that get a tool each, beside ``act``, by the tool's name: ``{"left": 0, "right": 2}``.
 
     Raises:
         TypeError: ``env`` is none of these, or does not take the arguments.
         gymnasium.error.Error: the id is not registered; the message suggests the nearest.
         SpaceMappingError: a Space of the environment has no JSON form.
-        SettingsError: two settings contradict each other.
+        SettingsError: two settings contradict each other; or an action that has a name is none.
 
     Example:
         >>> app = create_gym_app("CartPole-v1")
         >>> app.title
         'OpenEnv Environment HTTP API'
     """
-    factory = GymFactory(env, dict(env_kwargs or {}))
+    factory = GymFactory(env, dict(env_kwargs or {}), dict(named_actions or {}))
+    in_force = current().merged(settings, max_concurrent_envs, None)
+    env_name = _checked(factory, in_force)
     return create_app(
-        factory,
+        _with_frames(factory) if _is_production(in_force, mode) else factory,
         dict,
         dict,
-        env_name=_checked(factory, current().merged(settings, max_concurrent_envs, None)),
+        env_name=env_name,
         max_concurrent_envs=max_concurrent_envs,
         mode=mode,
         settings=settings,
@@ -101,6 +109,32 @@ def _checked(factory: GymFactory, settings: ServerSettings) -> str:
     return probe.env_id
 
 
+def _is_production(settings: ServerSettings, mode: str | None) -> bool:
+    wanted = settings if mode is None else dataclasses.replace(settings, mode=mode)
+    return current().over(wanted).production
+
+
+def _with_frames(factory: GymFactory) -> GymFactory:
+    """The factory, of environments made to render frames or texts where they can and nobody has said otherwise."""
+    if "render_mode" in factory.env_kwargs:
+        return factory
+    try:
+        probe = factory()
+        modes = [] if probe.render_mode is not None else list(probe.gymnasium_env.metadata.get("render_modes") or ())
+        probe.close()
+        if (mode := next((mode for mode in _SENT if mode in modes), None)) is not None:
+            drawn = dataclasses.replace(factory, env_kwargs={**factory.env_kwargs, "render_mode": mode})
+            drawn().close()
+            return drawn
+    except Exception:  # best effort: it can be played without, whatever its making raises
+        logger.info("%s is served without a tool that renders", factory.__name__, exc_info=True)
+    return factory
+
+
+_SENT = ("rgb_array", "ansi")
+"""The render modes whose frames can be sent, the better first."""
+
+
 @dataclass(frozen=True)
 class GymFactory:
     """Makes one session's environment.
@@ -108,6 +142,7 @@ class GymFactory:
     Args:
         env: what ``create_gym_app`` was given.
         env_kwargs: the operator's keyword arguments.
+        named_actions: actions with a tool each.
 
     Example:
         >>> make = GymFactory("FrozenLake-v1", {"is_slippery": False})
@@ -122,15 +157,23 @@ class GymFactory:
 
     env: EnvSource
     env_kwargs: Mapping[str, Any] = field(default_factory=dict)
+    named_actions: Mapping[str, Any] = field(default_factory=dict)
 
     def __call__(self, **session_kwargs: Any) -> GymEnvironment:
         """A new environment; the session's keyword arguments (``render_mode`` is one) go over the operator's.
 
         Raises:
             InvalidActionError: the session asks for a ``_list`` render mode that the environment itself does not have.
+            SettingsError: an action that has a name is none.
         """
         kind = InlineGymEnvironment if is_classic_control(self.env) else GymEnvironment
         made = kind(self.env, **{**self.env_kwargs, **session_kwargs})
+        if self.named_actions:
+            try:
+                made.name_actions(self.named_actions)
+            except SettingsError:
+                made.close()
+                raise
         mode = session_kwargs.get("render_mode")
         if mode is None or not made.collects_frames:
             return made

@@ -17,11 +17,14 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.wrappers import TimeLimit
 
 from openenv_gym.json_text import JSONObject
+from openenv_gym.tools import CallToolAction, ListToolsAction
 from openenv_gym.types import EnvironmentMetadata
 from openenv_gym_server.environment import Environment
 from openenv_gym_server.errors import fault, invalid_message
 from openenv_gym_server.gym_making import collects_frames, make_env
 from openenv_gym_server.gym_results import plain_step
+from openenv_gym_server.gym_tool_codec import GymToolCodec
+from openenv_gym_server.gym_tools import GymTools, named_actions
 from openenv_gym_server.legacy import AnyEnv, LegacyEnv, modern_reset
 from openenv_gym_server.notes import Notes, quoted
 from openenv_gym_server.space_codec import GymObservation, SpaceCodec
@@ -30,6 +33,7 @@ __all__ = ["GymEnvironment", "GymMetadata", "GymObservation", "InlineGymEnvironm
 
 
 _MAX_DESCRIPTION = 1_000
+_TOOL_ACTIONS = (CallToolAction, ListToolsAction)
 
 
 class GymMetadata(EnvironmentMetadata):
@@ -38,14 +42,17 @@ class GymMetadata(EnvironmentMetadata):
     gymnasium: dict[str, Any]
 
 
-class GymEnvironment(Environment[Any, GymObservation, JSONObject]):
-    """A Gymnasium environment behind OpenEnv's reset, step and state.
+class GymEnvironment(Environment[Any, Any, JSONObject]):
+    """A Gymnasium environment behind OpenEnv's reset, step and state, and with tools that play it (``GymTools``).
 
     Args:
         env: an environment id (``"module:namespace/Name-v0"`` imports the module first), an ``EnvSpec``, or a callable
             that returns an environment.
         render_mode: passed to the environment where it is not None.
         **env_kwargs: the environment's own keyword arguments; with an id also ``max_episode_steps``.
+
+    Attributes:
+        last: what the last reset or step of the Gymnasium environment gave; None before the first.
 
     Raises:
         TypeError: ``env`` is none of these, or does not take the arguments.
@@ -64,6 +71,7 @@ class GymEnvironment(Environment[Any, GymObservation, JSONObject]):
     """
 
     SUPPORTS_CONCURRENT_SESSIONS: ClassVar[bool] = True
+    has_tools: ClassVar[bool] = True
 
     def __init__(
         self,
@@ -82,7 +90,7 @@ class GymEnvironment(Environment[Any, GymObservation, JSONObject]):
         self._named = type(inner if self._legacy is None else self._legacy.legacy_env)
         self.env_id = self._named.__name__ if self._spec is None else self._spec.id
         try:
-            self._codec = SpaceCodec(self._env.action_space, self._env.observation_space, self.env_id)
+            self._codec = GymToolCodec(self._env.action_space, self._env.observation_space, self.env_id)
         except ValueError:
             self._env.close()
             raise
@@ -90,11 +98,18 @@ class GymEnvironment(Environment[Any, GymObservation, JSONObject]):
         self._step_count = 0
         self._closed = False
         self._notes = Notes()
+        self._tools = GymTools()
+        self.last: GymObservation | None = None
 
     @property
     def codec(self) -> SpaceCodec:
         """How this environment's actions and observations are written as JSON."""
         return self._codec
+
+    @property
+    def kind(self) -> type:
+        """The class of the environment inside, without its wrappers."""
+        return self._named
 
     @property
     def gymnasium_env(self) -> AnyEnv:
@@ -110,6 +125,17 @@ class GymEnvironment(Environment[Any, GymObservation, JSONObject]):
     def remote_target(self) -> object:
         """Every attribute of the Gymnasium environment and of its wrappers, found as ``get_wrapper_attr`` finds it."""
         return WrappedAttributes(self._env)
+
+    def name_actions(self, named: Mapping[str, object]) -> None:
+        """Give actions a tool each.
+
+        Args:
+            named: actions of the action Space, or their JSON, by the tool's name.
+
+        Raises:
+            SettingsError: a name cannot be a tool's, or an action does not lie in the Space.
+        """
+        self._tools = GymTools(named_actions(named, self._codec, self._env))
 
     def reset(
         self,
@@ -141,20 +167,36 @@ class GymEnvironment(Environment[Any, GymObservation, JSONObject]):
                 f"reset of {self.env_id} takes seed and options; {quoted(name)} was left out (put it into options)"
             )
         notes = [*([] if self._legacy is None else self._legacy.take_notes()), *self._notes.take()]
-        return GymObservation(obs, info=info, warnings=tuple(notes), early=True)
+        self.last = GymObservation(obs, info=info, warnings=tuple(notes), early=True)
+        return self.last
 
-    def step(self, action: Any, timeout_s: float | None = None, **kwargs: Any) -> GymObservation:
-        """Take an action, a sample of the action Space.
+    def step(self, action: Any, timeout_s: float | None = None, **kwargs: Any) -> Any:
+        """Take an action, a sample of the action Space; or list the tools or call one (``openenv_gym.tools``).
 
         The reward becomes a Python float and the flags Python bools; a reward of None is 0.0.
+
+        Returns:
+            A ``GymObservation``; of tools, a ``ListToolsObservation`` or a ``CallToolObservation``.
+
+        Raises:
+            UnsendableError: the reward is no number, or a flag no bool; of a tool's call it is the call's failure.
+        """
+        del timeout_s, kwargs  # OpenEnv's signature; Gymnasium's step takes an action and nothing else
+        if isinstance(action, _TOOL_ACTIONS):
+            return self._tools.step(self, action)
+        return self.take(action)
+
+    def take(self, action: Any) -> GymObservation:
+        """Take an action, a sample of the action Space.
 
         Raises:
             UnsendableError: the reward is no number, or a flag no bool.
         """
-        del timeout_s, kwargs  # OpenEnv's signature; Gymnasium's step takes an action and nothing else
         obs, reward, terminated, truncated, info = plain_step(self._env.step(action), self.env_id)
         self._step_count += 1
-        return GymObservation(obs, reward, terminated, truncated, info, (), self._step_count == 1)
+        observation = GymObservation(obs, reward, terminated, truncated, info, (), self._step_count == 1)
+        self.last = observation
+        return observation
 
     @property
     def state(self) -> JSONObject:

@@ -33,15 +33,14 @@ from openenv_gym_server.errors import (
     rejected,
     user_code,
 )
-from openenv_gym_server.factories import is_async, overrides_twin
+from openenv_gym_server.factories import Method, is_async
 from openenv_gym_server.mcp_environment import MCPEnvironment
 from openenv_gym_server.notes import Notes, quoted
 from openenv_gym_server.plain import plain_json
 from openenv_gym_server.remote_names import check_name, check_settable, missing_attribute
 from openenv_gym_server.settings import Names
-from openenv_gym_server.signatures import keywords_of
 from openenv_gym_server.space_codec import SpaceCodec
-from openenv_gym_server.tool_codec import ToolCodec, called_tool
+from openenv_gym_server.tool_codec import ToolCodec, called_tool, calls_tools
 from openenv_gym_server.tool_results import timed_out
 
 __all__ = ["HostedEnvironment", "Models"]
@@ -80,15 +79,23 @@ class HostedEnvironment:
         codec: how its objects become JSON.
         finite: whether its codec says that no answer need be searched for a NaN or an infinity.
         asynchronous: whether it has anything to await.
+        mode: the server's mode; ``production``: whether that is production.
+        opening: keywords of the reset that the server makes itself; None where a client makes it.
+        over: whether a call of a tool has ended the episode.
+        offers_tools: whether a step may list and call tools: those of an ``MCPEnvironment``; of any environment whose
+            ``has_tools`` is True and whose codec reads and writes such steps; of one whose actions are calls of tools.
         binary: whether resets and steps may be binary frames, which need the Spaces of a Gymnasium environment.
-        steps: steps of the current episode.
-        total_steps: steps since it was made.
+        steps: steps of the current episode; ``total_steps``: since it was made.
     """
 
     failed = False  # an environment that raises may go on; a vector of them does not
 
     def __init__(self, env: Any, models: Models, wait_for: WaitFor, mode: str = ServerMode.SIMULATION.value) -> None:
         self.env = env
+        self.mode = mode
+        self.production = mode == ServerMode.PRODUCTION
+        self.opening: JSONObject | None = None
+        self.over = False
         self.asynchronous = is_async(env)
         self._tools = env.tool_caller if isinstance(env, MCPEnvironment) else None
         if self._tools is not None:
@@ -97,10 +104,10 @@ class HostedEnvironment:
         self.episode_id: str | None = None
         self.steps = 0
         self.total_steps = 0
-        self._wait_for = wait_for
+        self.wait_for = wait_for
         self._notes = Notes()
-        self._reset = _Method(env, "reset")
-        self._step = _Method(env, "step")
+        self._reset = Method(env, "reset")
+        self._step = Method(env, "step")
         # Of a call, MCPEnvironment's own step passes nothing else on; a step of an author's may.
         plain_calls = getattr(self._step.call, "__func__", None) is MCPEnvironment.step
         self._calls_take = {"timeout_s"}.__contains__ if plain_calls else self._step.takes
@@ -108,6 +115,9 @@ class HostedEnvironment:
         own = getattr(env, "codec", None)
         is_codec = hasattr(own, "encode_observation")
         self.codec: Codec = cast("Codec", own) if is_codec else _model_codec(env, models)
+        self.offers_tools = (
+            self._tools is not None or isinstance(self.codec, ToolCodec) or getattr(env, "has_tools", False) is True
+        )
         self.finite = bool(getattr(self.codec, "finite", False))
         self.binary = isinstance(self.codec, SpaceCodec)
 
@@ -125,7 +135,7 @@ class HostedEnvironment:
 
     def go_on(self, earlier: HostedEnvironment) -> None:
         """Go on with the episode in which another session left the same environment."""
-        self.episode_id, self.steps = earlier.episode_id, earlier.steps
+        self.episode_id, self.steps, self.over = earlier.episode_id, earlier.steps, earlier.over
 
     # ------------------------------------------------------------------------------------------- an episode
 
@@ -148,7 +158,7 @@ class HostedEnvironment:
             observation = self._settled(self._reset.call(**accepted))
         episode_id = keywords.get("episode_id")
         self.episode_id = episode_id if isinstance(episode_id, str) else str(uuid.uuid4())
-        self.steps = 0
+        self.steps, self.over = 0, False
         return observation
 
     def step(self, data: JSONObject, keywords: JSONObject | None = None) -> Outcome:
@@ -166,6 +176,8 @@ class HostedEnvironment:
         Raises:
             EnvironmentExecutionError: the environment raised.
         """
+        if self._tools is not None:
+            self._tools.mode = self.mode  # a lent instance may be another application's too, of another mode
         try:
             if keywords:
                 is_tool_action = isinstance(action, CallToolAction | ListToolsAction)
@@ -178,9 +190,13 @@ class HostedEnvironment:
         except BaseException as error:  # noqa: BLE001 - an environment may raise anything; all of it is its own error
             raise_as_environments(error)
         if not isinstance(action, ListToolsAction):
-            self.steps += 1
-            self.total_steps += 1
+            self.counted()
         return observation
+
+    def counted(self) -> None:
+        """One more step was taken."""
+        self.steps += 1
+        self.total_steps += 1
 
     @property
     def has_tools(self) -> bool:
@@ -195,7 +211,8 @@ class HostedEnvironment:
 
     def tool_timeout_s(self, name: str, timeout_s: float | None = None) -> float | None:
         """Seconds that a call of the tool may take; None for ever."""
-        return None if self._tools is None else self._tools.limit_s(name, timeout_s)
+        asked = timeout_s if self.offers_tools else None
+        return asked if self._tools is None else self._tools.limit_s(name, timeout_s)
 
     def timed_out(self, name: str, seconds: float, *, begun: bool) -> Outcome:
         """What is said of a call that has not ended in time, while it may still run on the environment's thread."""
@@ -254,7 +271,7 @@ class HostedEnvironment:
         """What the client should hear of keywords that were left out."""
         return self._notes.take()
 
-    def _accepted(self, method: _Method, keywords: Mapping[str, Any], takes: Callable[[str], bool]) -> dict[str, Any]:
+    def _accepted(self, method: Method, keywords: Mapping[str, Any], takes: Callable[[str], bool]) -> dict[str, Any]:
         accepted = {}
         for name, value in keywords.items():
             if takes(name):
@@ -269,7 +286,7 @@ class HostedEnvironment:
     def _settled(self, value: Any) -> Any:
         """The value, awaited where it can be; its kind is remembered, since an environment gives one kind as a rule."""
         if inspect.isawaitable(value):
-            return self._wait_for(value)
+            return self.wait_for(value)
         # Whether a generator can be awaited is told by each one, not by its kind.
         self._settled_kind = None if inspect.isgenerator(value) else type(value)
         return value
@@ -371,18 +388,6 @@ class HostedEnvironment:
 _MISSING = object()
 
 
-class _Method:
-    """Reset or step of one environment: the asynchronous twin where the class has overridden it, and what it takes."""
-
-    __slots__ = ("call", "name", "takes")
-
-    def __init__(self, env: Any, name: str) -> None:
-        self.name = name
-        twin = f"{name}_async"
-        self.call: Callable[..., Any] = getattr(env, twin if overrides_twin(env, twin) else name)
-        self.takes = keywords_of(self.call).takes
-
-
 def _is_record(state: object) -> bool:
     return isinstance(state, BaseModel | Mapping) or (dataclasses.is_dataclass(state) and not isinstance(state, type))
 
@@ -391,5 +396,5 @@ def _model_codec(env: Any, models: Models) -> ModelCodec:
     state = models.state
     if state is None or state is State:
         state = declared_state(type(env)) or state
-    codec = ToolCodec if isinstance(env, MCPEnvironment) else ModelCodec
+    codec = ToolCodec if isinstance(env, MCPEnvironment) or calls_tools(models.action) else ModelCodec
     return codec(models.action, models.observation, state, models.reset_observation)

@@ -28,6 +28,7 @@ from openenv_gym_server.lanes import Rows
 from openenv_gym_server.parsing import check_reset
 from openenv_gym_server.remote_names import check_name, check_settable
 from openenv_gym_server.settings import Names
+from openenv_gym_server.space_codec import SpaceCodec
 from openenv_gym_server.space_rows import SpaceRows, in_row
 from openenv_gym_server.vector_hosting import HostedVector, VectorResult, wrong_number
 from openenv_gym_server.vector_infos import batched
@@ -246,7 +247,9 @@ class GymLanes(LaneVector):
         self.inline = inline and first.inline and crew.size <= MAX_INLINE
         self.binary = first.binary
         inner = env.gymnasium_env
-        self._rows = SpaceRows(env.codec, inner.action_space, inner.observation_space, self.num_envs)
+        spaces = inner.action_space, inner.observation_space
+        # The environment's own codec takes calls of tools too, which are for a session of one environment.
+        self._rows = SpaceRows(SpaceCodec(*spaces, env.env_id), *spaces, self.num_envs)
 
     def decoded(self, actions: Sequence[JSONObject], ids: Sequence[int]) -> list[Any]:  # noqa: ARG002 - of one Space
         """The actions of these environments."""

@@ -14,8 +14,10 @@ from typing import Any, ClassVar, TypeVar
 from openenv_gym.errors import InvalidActionError
 from openenv_gym.tools import CallToolAction, CallToolObservation, ListToolsAction
 from openenv_gym.types import Action, Observation
+from openenv_gym_server.code_act import CodeLimits
+from openenv_gym_server.code_steps import run_steps
 from openenv_gym_server.environment import Environment, not_an_override
-from openenv_gym_server.errors import fault, invalid_message, text_of
+from openenv_gym_server.errors import fault, invalid_message
 from openenv_gym_server.fastmcp_tools import FastMCPServer
 from openenv_gym_server.tool_caller import ToolCaller
 from openenv_gym_server.tool_functions import ToolFunction, ToolOptions
@@ -34,7 +36,8 @@ class MCPEnvironment(Environment[Action, Any, Any]):
 
     A tool is a method marked with ``openenv_gym_server.tool``; a function registered with ``self.tool()``; or a tool of
     the FastMCP server that was given. Methods and functions may be ``async def``. Arguments are held strictly to the
-    signature (``"1"`` is no integer).
+    signature (``"1"`` is no integer), the fields of a pydantic model as the model says. Bytes are base64, in arguments
+    and results; a picture is shown as one (``tool_values.py``).
 
     Tools run on the session's thread, one at a time, as everything of an environment does. An ``async def`` tool that
     takes longer than its limit is cancelled. Another cannot be stopped: the client is told ``timeout`` all the same,
@@ -47,7 +50,9 @@ class MCPEnvironment(Environment[Action, Any, Any]):
 
     Attributes:
         TOOL_TIMEOUT_S: limit of one call in seconds, unless the tool has one of its own, and of a FastMCP server's list
-            of tools; None is no limit. A step's ``timeout_s`` lowers it.
+            of tools; None is no limit. A step's ``timeout_s`` is the limit instead, but never above a tool's own.
+        MAX_RESULT_MB: limit of one call's result as JSON, in MiB, which travels up to three times; None is no limit.
+        CODE_LIMITS: what code may use that calls the tools.
 
     Raises:
         ValueError: a tool has a reserved name (reset, step, state, close), or two have one name in one mode.
@@ -72,6 +77,8 @@ class MCPEnvironment(Environment[Action, Any, Any]):
     """
 
     TOOL_TIMEOUT_S: ClassVar[float | None] = 30.0
+    MAX_RESULT_MB: ClassVar[float | None] = 16.0
+    CODE_LIMITS: ClassVar[CodeLimits] = CodeLimits()
 
     mcp_server: FastMCPServer | None = None
     _openenv_tool_caller: ToolCaller | None = None
@@ -140,6 +147,8 @@ class MCPEnvironment(Environment[Action, Any, Any]):
         """List the tools, call one, or hand any other action to ``_step_impl``."""
         if isinstance(action, CallToolAction):
             observation = self.tool_caller.now(self.tool_caller.called(action, timeout_s))
+            if self.tool_caller.runs_code(action.tool_name):
+                return observation  # whose reward is that of the steps within
             after = self.tool_caller.now(self.after_tool(action, observation))
             return observation if after is None else after
         if isinstance(action, ListToolsAction):
@@ -151,6 +160,8 @@ class MCPEnvironment(Environment[Action, Any, Any]):
         """The same for authors who override this one."""
         if isinstance(action, CallToolAction):
             observation = await _settled(self.tool_caller.called(action, timeout_s))
+            if self.tool_caller.runs_code(action.tool_name):
+                return observation
             after = await _settled(self.after_tool(action, observation))
             return observation if after is None else after
         if isinstance(action, ListToolsAction):
@@ -199,24 +210,33 @@ class MCPEnvironment(Environment[Action, Any, Any]):
         return self.tool_caller.functions()
 
     def execute_code(self, code: str) -> Observation:
-        """Run Python code that calls the tools as functions, in this process and unprotected.
+        """Run Python code that calls the tools as functions, in a process of its own within ``CODE_LIMITS``.
 
-        For an author's own code alone: no client can reach this method.
+        Each call of a tool is a ``step``, with its reward and end, and raises ``ToolError`` (a ``RuntimeError``) in the
+        code where it fails. Arguments and results are plain JSON; a tool that is ``async def`` is called as any other.
+        The process has none of this one's environment variables and memory, and, on Linux, no file of anyone's, no
+        network and no other processes.
+
+        Clients reach it as the tool ``execute_code``, and only where the operator allows code
+        (``ServerSettings.allow_code``).
 
         Args:
             code: the code; what it assigns to ``result`` is ``metadata["result"]``.
 
         Returns:
-            An observation of reward 0.0, with ``metadata["error"]`` where the code failed.
+            An observation with the sum of the steps' rewards, and done where one of them was; ``metadata["error"]``
+            where the code failed; ``metadata["output"]`` where it printed.
+
+        Raises:
+            EnvironmentExecutionError: no process can be begun.
         """
-        names: dict[str, Any] = dict(self.get_callables())
-        try:
-            exec(code, names)  # noqa: S102 - this is what the method is for
-        except SyntaxError as error:
-            return Observation(reward=0.0, metadata={"error": f"Syntax error: {error}"})
-        except Exception as error:  # noqa: BLE001 - the code may raise anything
-            return Observation(reward=0.0, metadata={"error": text_of(error)})
-        return Observation(reward=0.0, metadata={"result": names.get("result")})
+        outcome, reward, done = run_steps(self, code)
+        metadata: dict[str, Any] = (
+            {"result": outcome.result} if outcome.error is None else {"error": outcome.error.message}
+        )
+        if outcome.output:
+            metadata["output"] = outcome.output
+        return Observation(reward=reward, done=done, metadata=metadata)
 
     def close(self) -> None:
         """Let go of the FastMCP server."""

@@ -24,19 +24,11 @@ from openenv_gym.info import decode_exact, encode_exact
 from openenv_gym.json_text import JSON, JSONObject, decode_json
 from openenv_gym.messages import (
     REQUEST_TYPES,
-    Call,
-    GetAttr,
-    Open,
-    Render,
+    Close,
+    Mcp,
     Request,
     RequestId,
-    Reset,
-    SetAttr,
-    State,
-    Step,
     ValueData,
-    VectorReset,
-    VectorStep,
 )
 from openenv_gym_server.errors import MAX_ECHO_BYTES, UnknownTypeError, encoding, error_frame, fault, invalid_message
 from openenv_gym_server.reading import LARGE
@@ -64,7 +56,8 @@ MAX_EPISODE_ID = 255
 
 LEFT_OUT = "too large to be repeated"
 
-_CONTROL = frozenset({Reset, Step, State, Open, Render, Call, GetAttr, SetAttr, VectorReset, VectorStep})
+_IN_PRODUCTION = frozenset({Mcp, Close})
+"""All that a production server takes; whatever other messages there come to be, it refuses."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +101,9 @@ def unpack(payload: bytes | bytearray | memoryview, terms: Terms) -> Packed:
         InvalidActionError: there are none on this connection; it cannot be read; or is no request.
         MessageTooLargeError: it is above the limit.
     """
-    if not terms.extended or terms.production:
+    if terms.production:
+        raise _closed("a binary frame")
+    if not terms.extended:
         raise no_binary()
     _check_size(len(payload), terms)
     try:
@@ -157,19 +152,23 @@ def parse(text: str, terms: Terms) -> Request:
         request = _decoder.decode(text)
     except (msgspec.DecodeError, ValueError, RecursionError) as error:
         raise _diagnosis(text, str(error), terms) from error
+    if terms.production and type(request) not in _IN_PRODUCTION:
+        raise _closed(repr(tag_of(request)))
     if not terms.extended:
         if request.extension:
             raise _unknown_type(tag_of(request))
         if request.id is not None:
             message = "a message has an id only where the subprotocol openenv-gym.v1 was agreed"
             raise invalid_message(fault("extra_forbidden", ["id"], message, request.id))
-    if terms.production and type(request) in _CONTROL:
-        message = (
-            f"the server is in production mode, where reset, step and state do not exist, so {tag_of(request)!r} is "
-            "refused; to play episodes, serve with --mode simulation (setting mode, variable OPENENV_MODE)"
-        )
-        raise invalid_message(fault("mode", ["type"], message, tag_of(request)))
     return request
+
+
+def _closed(what: str) -> InvalidActionError:
+    message = (
+        f"the server is in production mode, where reset, step and state do not exist, so {what} is refused; call tools "
+        "over /mcp; to play episodes, serve with --mode simulation (setting mode, variable OPENENV_MODE)"
+    )
+    return invalid_message(fault("mode", ["type"], message, what))
 
 
 def check_reset(data: JSONObject, root: str) -> None:
@@ -224,6 +223,8 @@ def _diagnosis(text: str, complaint: str, terms: Terms) -> ProtocolError | Unkno
         return invalid_message(fault("model_type", [], "Input should be a JSON object with a type", message))
     name = message.get("type", "")
     kind = REQUEST_TYPES.get(name) if isinstance(name, str) else None
+    if terms.production and kind is not None and kind not in _IN_PRODUCTION:
+        return _closed(repr(name))
     if kind is None or (kind.extension and not terms.extended):
         return _unknown_type(name)
     unknown = sorted(message.keys() - {"type", *kind.__struct_fields__})

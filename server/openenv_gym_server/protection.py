@@ -17,7 +17,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from openenv_gym_server.addresses import Address, address_of, canonical_host, canonical_origin
 from openenv_gym_server.settings import ServerSettings
 
-__all__ = ["Gate", "Refusal", "page_refusal", "token_refusal"]
+__all__ = ["Gate", "Refusal", "headers_of", "is_listed", "page_refusal", "server_address", "token_refusal"]
 
 
 class Refusal(NamedTuple):
@@ -63,7 +63,7 @@ class Gate:
 def page_refusal(scope: Mapping[str, Any], settings: ServerSettings) -> Refusal | None:
     """Why a web page's request or handshake is refused, naming the setting that would allow it; None if it is not."""
     for name in ("Host", "Origin"):
-        if sum(key == name.lower().encode() for key, _ in scope["headers"]) > 1:
+        if len(headers_of(scope, name.lower().encode())) > 1:
             return Refusal(403, f"expected one header {name}, got several")
     host, origin = _header(scope, b"host") or "", _header(scope, b"origin") or ""
     for name, value in (("Host", host), ("Origin", origin)):
@@ -89,17 +89,30 @@ def token_refusal(scope: Mapping[str, Any], token: str | None) -> Refusal | None
     return None
 
 
+def headers_of(scope: Mapping[str, Any], name: bytes) -> list[str]:
+    """The values of all headers of that name, which is in small letters."""
+    return [value.decode("latin-1") for key, value in scope["headers"] if key == name]
+
+
 def _header(scope: Mapping[str, Any], name: bytes) -> str | None:
-    return next((value.decode("latin-1") for key, value in scope["headers"] if key == name), None)
+    return next(iter(headers_of(scope, name)), None)
+
+
+def server_address(scope: Mapping[str, Any]) -> Address | None:
+    """The address at which a request arrived: the accepting socket's own; None where the server does not say."""
+    server = scope.get("server")
+    if server is None:
+        return None
+    name = str(server[0])
+    return address_of(f"[{name}]" if ":" in name else name)
 
 
 def _host_refusal(scope: Mapping[str, Any], host: str, settings: ServerSettings) -> str | None:
-    server = scope.get("server")
-    local = None if server is None else address_of(_bracketed(str(server[0])))
+    local = server_address(scope)
     if settings.allowed_hosts == "all" or not host or local is None or not local.is_loopback:
         return None
     address = address_of(host)
-    if (address is not None and address.is_loopback) or _is_allowed(host, address, settings):
+    if (address is not None and address.is_loopback) or is_listed(host, address, settings):
         return None
     return (
         f"Host {host!r} is not served on a loopback address, which only loopback names may reach; "
@@ -123,7 +136,7 @@ def _origin_refusal(scope: Mapping[str, Any], host: str, origin: str, settings: 
             "set allowed_origins or OPENENV_ALLOWED_ORIGINS to allow it"
         )
     # Over TLS a browser has seen a certificate of the name, and whoever rebinds a name has none for this server.
-    if scheme in {"https", "wss"} or not own.can_be_rebound or _is_allowed(host, own, settings):
+    if scheme in {"https", "wss"} or not own.can_be_rebound or is_listed(host, own, settings):
         return None
     return (
         f"a web page at {origin!r} may not use this server without TLS, because a stranger's name can be made to lead "
@@ -131,11 +144,14 @@ def _origin_refusal(scope: Mapping[str, Any], host: str, origin: str, settings: 
     )
 
 
-def _is_allowed(host: str, address: Address | None, settings: ServerSettings) -> bool:
+def is_listed(host: str, address: Address | None, settings: ServerSettings) -> bool:
+    """Whether the operator lists a Host, or all.
+
+    Args:
+        host: the header.
+        address: the address in it.
+        settings: the operator's.
+    """
     if settings.allowed_hosts == "all" or canonical_host(host) in settings.allowed_hosts:
         return True
     return address is not None and address.name in settings.allowed_hosts
-
-
-def _bracketed(host: str) -> str:
-    return f"[{host}]" if ":" in host else host

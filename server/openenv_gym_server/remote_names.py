@@ -25,6 +25,8 @@ UNREACHABLE = frozenset({
     "take_notes",
     # What runs any code, or leads past the tools and their names.
     "execute_code", "get_callables", "tool", "tool_caller", "mcp_server", "mcp_client", "mcp_session", "after_tool",
+    # What the author lets a call and code use.
+    "CODE_LIMITS", "MAX_RESULT_MB",
 })  # fmt: skip
 """Names that no client may call or read, whatever the operator allows."""
 

@@ -16,6 +16,7 @@ from openenv_gym.frames import Kind as FrameKind
 from openenv_gym.frames import Packed
 from openenv_gym.json_text import JSONObject
 from openenv_gym.messages import (
+    Mcp,
     Outcome,
     Request,
     Reset,
@@ -24,10 +25,10 @@ from openenv_gym.messages import (
     VectorReset,
     VectorStep,
 )
-from openenv_gym.types import SessionInfo
+from openenv_gym.types import ServerMode, SessionInfo
 from openenv_gym_server import dispatch
 from openenv_gym_server.dispatch import Hosted
-from openenv_gym_server.errors import SessionEndedError
+from openenv_gym_server.errors import OvertimeError, SessionEndedError
 from openenv_gym_server.hosting import HostedEnvironment
 from openenv_gym_server.parsing import Payload, Terms, read
 from openenv_gym_server.reading import LARGE, off_the_loop
@@ -36,7 +37,7 @@ from openenv_gym_server.tickets import Ticket
 from openenv_gym_server.vector_hosting import HostedVector
 from openenv_gym_server.worker import Worker
 
-__all__ = ["TOOL_GRACE_S", "Kind", "Limit", "Session", "limited"]
+__all__ = ["TOOL_GRACE_S", "Kind", "Limit", "Session", "Way", "limited"]
 
 T = TypeVar("T")
 
@@ -48,6 +49,21 @@ INLINE_LIMIT_S = 0.005
 
 TOOL_GRACE_S = 0.5
 """How much longer than a tool's limit is waited for an environment that keeps the limit itself."""
+
+
+class Way(NamedTuple):
+    """In which mode an application serves, and whether it begins a session's episode itself, where no client resets.
+
+    In production it always does. One server may be in two applications of two modes.
+    """
+
+    mode: str
+    begins: bool = False
+
+    @property
+    def production(self) -> bool:
+        """Whether reset, step and state are closed."""
+        return self.mode == ServerMode.PRODUCTION
 
 
 class Limit(NamedTuple):
@@ -205,8 +221,10 @@ class Session:
             self._inline = not isinstance(hosted, HostedVector)
         return answer
 
-    async def handle(self, payload: Payload, terms: Terms) -> str | bytes | None:
+    async def handle(self, payload: Payload, terms: Terms) -> str | bytes | Mcp | None:
         """The answer to a message, binary where it was; None where the peer asked to close.
+
+        A JSON-RPC request is given back: it may be about other sessions than this one.
 
         Raises:
             SessionEndedError: the environment took longer than the operator allows.
@@ -215,7 +233,7 @@ class Session:
             return await self._run(dispatch.respond, self._environment, payload, terms)
         # Which limit holds, and whether a later step is taken on the loop, the message itself says.
         request = await off_the_loop(len(payload), read, payload, terms)
-        return request if isinstance(request, str) else await self._perform(request, terms)
+        return request if isinstance(request, str | Mcp) else await self._perform(request, terms)
 
     async def run(self, job: Callable[[HostedEnvironment], T], limit: Limit | None = None) -> T:
         """What a job gives on the session's thread, within the limit of a step or the given one.
@@ -286,9 +304,12 @@ class Session:
         """
         hosted = self._single
         seconds = hosted.tool_timeout_s(name, timeout_s)
-        if seconds is None or (self._step_limit.seconds is not None and self._step_limit.seconds <= seconds):
-            return await limited(self._run(job, hosted), self._step_limit)
         ticket = Ticket()
+        if seconds is None or (self._step_limit.seconds is not None and self._step_limit.seconds <= seconds):
+            try:
+                return cast("T", await limited(self._run(ticket.use, job, hosted), self._step_limit))
+            finally:
+                ticket.withdraw()  # so that a call that nobody waits for any more does not begin
         work = asyncio.ensure_future(self._run(ticket.use, job, hosted))
         work.add_done_callback(_drop)
         try:
@@ -330,6 +351,9 @@ def _is_short(request: Request | Packed, hosted: Hosted) -> bool:
     """Whether it takes as long as a step at most."""
     if isinstance(request, Packed):
         return request.kind is FrameKind.STEP
+    if type(request) is Step:
+        # To draw takes longer than to step, the first time as long as loading what draws.
+        return request.data.get("tool_name") != "render"
     return type(request) in (_SHORT_OF_MANY if isinstance(hosted, HostedVector) else _SHORT)
 
 
@@ -349,11 +373,11 @@ async def limited(work: Awaitable[T], limit: Limit, complaint: str = _TOO_LONG) 
     """What the work gives within the limit.
 
     Raises:
-        SessionEndedError: it took longer; the complaint says so, with the limit in its place.
+        OvertimeError: it took longer; the complaint says so, with the limit in its place.
     """
     if limit.seconds is None:
         return await work
     try:
         return await asyncio.wait_for(work, limit.seconds + limit.grace)
     except TimeoutError as error:
-        raise SessionEndedError(complaint.format(limit), code="SESSION_ERROR") from error
+        raise OvertimeError(complaint.format(limit), code="SESSION_ERROR") from error

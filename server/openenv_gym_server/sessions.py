@@ -26,15 +26,17 @@ from openenv_gym_server.dispatch import Hosted
 from openenv_gym_server.errors import SessionEndedError, SessionNotFoundError, at_capacity, factory_calls
 from openenv_gym_server.factories import EnvironmentFactory
 from openenv_gym_server.hosting import HostedEnvironment, Models
+from openenv_gym_server.mcp_environment import MCPEnvironment
 from openenv_gym_server.reaper import Reaper
-from openenv_gym_server.session import Kind, Limit, Session, limited
+from openenv_gym_server.rpc_tools import begin_episode
+from openenv_gym_server.session import Kind, Limit, Session, Way, limited
 from openenv_gym_server.settings import DEFAULT_CAPACITY, ServerSettings
 from openenv_gym_server.slots import Place, Slots
 from openenv_gym_server.vector_sessions import VectorMaker, exact_keyword
 from openenv_gym_server.worker import Worker
 from openenv_gym_server.workers import Workers, close_unused
 
-__all__ = ["Sessions"]
+__all__ = ["Sessions", "without_session"]
 
 T = TypeVar("T")
 
@@ -63,15 +65,11 @@ class Sessions:
         factory: makes their environments.
         models: the classes of the environments' objects.
         settings: the operator's settings.
-
-    Attributes:
-        mode: the server's mode, which environments with tools are told.
     """
 
     def __init__(self, factory: EnvironmentFactory, models: Models, settings: ServerSettings) -> None:
         self.factory = factory
         self.settings = settings
-        self.mode = settings.mode
         self._models = models
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
@@ -125,21 +123,25 @@ class Sessions:
 
     # ---------------------------------------------------------------------------------------- begin and end
 
-    async def open(self, kind: Kind, opening: OpenSettings | None = None) -> Session:
-        """Admit a session and make its environment.
+    async def open(self, kind: Kind, opening: OpenSettings | None = None, way: Way | None = None) -> Session:
+        """Admit a session and make its environment; in production begin its episode.
 
         Raises:
+            EnvironmentExecutionError: the episode could not be begun.
+            SessionEndedError: that took longer than ``reset_timeout_s``.
             CapacityError: the server is full.
             InvalidActionError: the client asked for what the operator or the factory does not allow.
             EnvironmentFactoryError: the environment could not be made.
         """
-        opening = opening or OpenSettings()
+        opening, way = opening or OpenSettings(), way or Way(self.settings.mode)
         if opening.num_envs > 1 and self.factory.instance is None and self._workers.concurrent is None:
             # How many there may be, only one that was made can tell.
             await asyncio.to_thread(self._workers.ask)
         session = await self._admit(kind, opening.num_envs)
         try:
-            await session.worker.run(self._make, session, opening)
+            await session.worker.run(self._make, session, opening, way)
+            if way.production and kind != "request":
+                await session.run(begin_episode, Limit.reset(self.settings))
         except BaseException:
             self.begin_end(session, "its environment could not be made")
             raise
@@ -167,7 +169,7 @@ class Sessions:
         if not gone.done():
             session.give_up()
 
-    async def borrow(self, job: Callable[[HostedEnvironment], T], limit: Limit) -> T:
+    async def borrow(self, job: Callable[[HostedEnvironment], T], limit: Limit, way: Way | None = None) -> T:
         """What the job gives on an environment made for it alone; it is not counted as a session.
 
         A lent instance is one session's at a time, so there the job is a short session, and goes on with the episode
@@ -176,22 +178,23 @@ class Sessions:
         Args:
             job: what to do with the environment.
             limit: the time it may take; how long it waits for its turn beforehand is limited alike.
+            way: the application's; without one the settings'.
 
         Raises:
             EnvironmentFactoryError: the environment could not be made.
             CapacityError: a session has the lent instance.
             SessionEndedError: it took longer.
         """
-        limit = limit.or_else(DEFAULT_REQUEST_TIMEOUT_S, _DEFAULT)
+        limit = without_session(limit)
         if self.factory.instance is None:
-            return await self._lend(job, limit, self._borrowed)
-        session = await self.open("request")
+            return await self._lend(job, limit, self._borrowed, way)
+        session = await self.open("request", way=way)
         try:
             return await session.run(job, limit)
         finally:
             await self.end(session, "its request was answered")
 
-    async def ask(self, question: Callable[[HostedEnvironment], T]) -> T:
+    async def ask(self, question: Callable[[HostedEnvironment], T], way: Way | None = None) -> T:
         """What a question gives that changes nothing outside the environment made for it; a lent one answers in use.
 
         Raises:
@@ -199,15 +202,15 @@ class Sessions:
             SessionEndedError: it took longer than ``reset_timeout_s``.
         """
         limit = Limit.reset(self.settings)
-        return await self._lend(question, limit.or_else(DEFAULT_QUESTION_TIMEOUT_S, _DEFAULT), self._asked)
+        return await self._lend(question, limit.or_else(DEFAULT_QUESTION_TIMEOUT_S, _DEFAULT), self._asked, way)
 
-    async def _lend(self, job: Callable[[HostedEnvironment], T], limit: Limit, slots: Slots) -> T:
+    async def _lend(self, job: Callable[[HostedEnvironment], T], limit: Limit, slots: Slots, way: Way | None) -> T:
         busy = "the server was busy with other requests for longer than {} allows"
         await limited(slots.acquire(), limit, busy)
         try:
             while (worker := self._workers.take("openenv-request")) is None:
                 await limited(self._workers.settled(), limit, busy)
-            work = worker.submit(self._once, worker, job)
+            work = worker.submit(self._once, worker, job, way or Way(self.settings.mode))
         except BaseException:
             slots.release()
             raise
@@ -316,20 +319,21 @@ class Sessions:
 
     # ------------------------------------------------------------------------------------------- on threads
 
-    def _make(self, session: Session, opening: OpenSettings) -> None:
+    def _make(self, session: Session, opening: OpenSettings, way: Way) -> None:
+        def make(worker: Worker, opening: OpenSettings) -> HostedEnvironment:
+            return self._hosted(worker, opening, way)
+
         if opening.vector:
-            session.hosted = VectorMaker(self.factory, self.settings, self._workers, self._hosted).make(
-                session.worker, opening
-            )
+            session.hosted = VectorMaker(self.factory, self.settings, self._workers, make).make(session.worker, opening)
             return
-        hosted = self._hosted(session.worker, opening)
+        hosted = make(session.worker, opening)
         if self.factory.instance is not None:
-            if self._last is not None:
+            if self._last is not None and not way.production:
                 hosted.go_on(self._last)
             self._last = hosted
         session.hosted = hosted
 
-    def _hosted(self, worker: Worker, opening: OpenSettings) -> HostedEnvironment:
+    def _hosted(self, worker: Worker, opening: OpenSettings, way: Way) -> HostedEnvironment:
         try:
             env = self.factory.make(
                 opening.env_kwargs, self.settings.allowed_env_kwargs, opening.render_mode, exact_keyword
@@ -340,17 +344,21 @@ class Sessions:
         self._workers.told(env)
         with factory_calls(self.factory.name):
             try:
-                hosted = HostedEnvironment(env, self._models, worker.wait_for, self.mode)
+                hosted = HostedEnvironment(env, self._models, worker.wait_for, way.mode)
             except BaseException:
                 if self.factory.instance is None:
                     close_unused(env, worker)
                 raise
         if not hosted.asynchronous and not self._workers.is_shared(worker):
             worker.drop_loop()
+        if self.settings.allow_code and isinstance(env, MCPEnvironment):
+            env.tool_caller.allow_code()
+        if way.begins or way.production:
+            hosted.opening = {} if self.settings.seed is None else {"seed": self.settings.seed}
         return hosted
 
-    def _once(self, worker: Worker, job: Callable[[HostedEnvironment], T]) -> T:
-        hosted = self._hosted(worker, OpenSettings())
+    def _once(self, worker: Worker, job: Callable[[HostedEnvironment], T], way: Way) -> T:
+        hosted = self._hosted(worker, OpenSettings(), way)
         try:
             return job(hosted)
         finally:
@@ -373,6 +381,11 @@ class Sessions:
 
 
 _DEFAULT = "the server's default for requests without a session (settings reset_timeout_s, step_timeout_s)"
+
+
+def without_session(limit: Limit) -> Limit:
+    """A limit as it is for a request without a session, which has one in any case."""
+    return limit.or_else(DEFAULT_REQUEST_TIMEOUT_S, _DEFAULT)
 
 
 def _close(hosted: Hosted) -> None:

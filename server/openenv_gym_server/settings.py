@@ -85,9 +85,13 @@ class ServerSettings:
             to close; what still runs then is left behind.
         max_message_size_mb: limit of one inbound message or request body, in MiB of UTF-8 text. Reading JSON takes a
             multiple of it, up to some 20 times for a message of nothing but brackets.
+        seed: of the episodes that the server begins itself, which a session over MCP has; None is a random one.
         allowed_env_kwargs: keywords a client may give to the environment's factory.
         remote_names: methods and attributes a client may call and read; those that steer a session or reach past the
-            environment's own face (``hosting.UNREACHABLE``), and names with a leading underscore, never.
+            environment's own face (``remote_names.UNREACHABLE``), and names with a leading underscore, never.
+        allow_code: whether agents may give Python code that calls the tools of an ``MCPEnvironment``, as one more tool,
+            ``execute_code``. It runs in a process of its own, confined as far as the system can (``code_confinement``:
+            on Linux without files and network, elsewhere by limits of time and memory alone).
         token: what every request and handshake must carry as ``Authorization: Bearer <token>``; None asks for nothing.
         share_tracebacks: whether a client is sent the traceback of what the environment raised, source lines included;
             the server's log has it in any case.
@@ -117,8 +121,10 @@ class ServerSettings:
     close_timeout_s: float = 5.0
     shutdown_timeout_s: float = 10.0
     max_message_size_mb: float = DEFAULT_MESSAGE_SIZE_MB
+    seed: int | None = None
     allowed_env_kwargs: Names = frozenset()
     remote_names: Names = frozenset()
+    allow_code: bool = False
     token: str | None = field(default=None, repr=False)
     share_tracebacks: bool = False
     allowed_origins: Names = field(default_factory=_allowed_origins)
@@ -133,10 +139,13 @@ class ServerSettings:
                 _check_positive(name, getattr(self, name))
         for name in ("close_timeout_s", "shutdown_timeout_s", "max_message_size_mb"):
             _check_positive(name, getattr(self, name))
+        if self.seed is not None and (isinstance(self.seed, bool) or not isinstance(self.seed, int) or self.seed < 0):
+            raise SettingsError(f"expected seed to be an integer of at least 0, got {self.seed!r}", setting="seed")
         _check_token(self.token)
-        if not isinstance(self.share_tracebacks, bool):
-            message = f"expected share_tracebacks to be True or False, got {self.share_tracebacks!r}"
-            raise SettingsError(message, setting="share_tracebacks")
+        for name in ("allow_code", "share_tracebacks"):
+            if not isinstance(getattr(self, name), bool):
+                message = f"expected {name} to be True or False, got {getattr(self, name)!r}"
+                raise SettingsError(message, setting=name)
         for name, canonical in _NAMES.items():
             object.__setattr__(self, name, _valid_names(name, getattr(self, name), canonical))
         object.__setattr__(self, "shards", _valid_shards(self.shards))

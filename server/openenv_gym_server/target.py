@@ -12,7 +12,7 @@ import re
 import sys
 from collections.abc import Mapping
 from types import MappingProxyType, ModuleType
-from typing import Any
+from typing import Any, NamedTuple
 
 import gymnasium
 from fastapi import FastAPI
@@ -40,6 +40,7 @@ def load_app(
     *,
     env_kwargs: Mapping[str, Any] | None = None,
     given: Mapping[str, str] = _NOTHING,
+    named_actions: Mapping[str, Any] = _NOTHING,
 ) -> FastAPI:
     """The app that serves the target.
 
@@ -52,6 +53,7 @@ def load_app(
         env_kwargs: keyword arguments for the making of an environment.
         given: the fields of ``settings`` that must hold, also over what an author gave an app, each with what the
             operator calls it.
+        named_actions: actions of a Gymnasium environment that get a tool each, by the tool's name.
 
     Raises:
         SettingsError: the name is none of these, or names something that cannot be served, or where what was given
@@ -60,8 +62,9 @@ def load_app(
             ``SUPPORTS_CONCURRENT_SESSIONS``.
         Exception: whatever the module itself raises.
     """
+    making = _Making(env_kwargs, named_actions)
     if _is_gymnasium_id(target):
-        return _gymnasium_app(target, target, settings, env_kwargs)
+        return _gymnasium_app(target, target, settings, making)
     operator = Operator(settings or ServerSettings(), given)
     module_name, colon, attribute = target.partition(":")
     known = module_name in sys.modules
@@ -69,9 +72,11 @@ def load_app(
         module = _module(module_name, target)
         found = _attribute(module, attribute, target) if colon else _app_of(module)
         if isinstance(found, type) and issubclass(found, Environment):
+            making.check_without_names(target)
             return _environment_app(found, target, operator.settings, env_kwargs)
         if isinstance(found, type) and _is_gymnasium_class(found):
-            return _gymnasium_app(found, target, operator.settings, env_kwargs)
+            return _gymnasium_app(found, target, operator.settings, making)
+        making.check_without_names(target)
         if env_kwargs:
             raise SettingsError(
                 f"env_kwargs (--env-kwarg) are for an environment's id or class, got {target!r}", setting="env_kwargs"
@@ -79,11 +84,23 @@ def load_app(
         return _checked(_app(found, target, operator.settings), target, operator, known=known)
 
 
-def _gymnasium_app(
-    env: str | type[Any], target: str, settings: ServerSettings | None, env_kwargs: Mapping[str, Any] | None
-) -> FastAPI:
+class _Making(NamedTuple):
+    """What the operator says of the making of environments."""
+
+    env_kwargs: Mapping[str, Any] | None
+    named_actions: Mapping[str, Any]
+
+    def check_without_names(self, target: str) -> None:
+        """Refuse names of actions, where there is no action Space."""
+        if self.named_actions:
+            message = f"named_actions (--named-actions) are for a Gymnasium id or class, got {target!r}"
+            raise SettingsError(message, setting="named_actions")
+
+
+def _gymnasium_app(env: str | type[Any], target: str, settings: ServerSettings | None, making: _Making) -> FastAPI:
+    env_kwargs, named = making
     try:
-        return create_gym_app(env, settings=settings, env_kwargs=env_kwargs)
+        return create_gym_app(env, settings=settings, env_kwargs=env_kwargs, named_actions=named)
     except gymnasium.error.Error as error:
         raise SettingsError(f"{target!r} cannot be made: {error}{_hint(error, target)}", setting="target") from error
     except ModuleNotFoundError as error:

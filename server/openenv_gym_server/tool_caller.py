@@ -6,6 +6,7 @@ what an author writes (``mcp_environment.py``).
 
 from __future__ import annotations
 
+import functools
 import logging
 import threading
 import time
@@ -14,13 +15,15 @@ from inspect import isawaitable
 from typing import Any, ClassVar, Protocol
 
 from openenv_gym.errors import EnvironmentExecutionError
-from openenv_gym.tools import CallToolAction, CallToolObservation, ListToolsObservation, ToolErrorType
+from openenv_gym.tools import CallToolAction, CallToolObservation, ListToolsObservation, Tool, ToolErrorType
 from openenv_gym.types import Observation, ServerMode
+from openenv_gym_server.code_act import CodeLimits
+from openenv_gym_server.code_steps import CODE_TOOL, code_observation
 from openenv_gym_server.errors import text_of
 from openenv_gym_server.fastmcp_tools import FastMCPServer, call_server_tool, described, server_tools
 from openenv_gym_server.reports import traceback_text
-from openenv_gym_server.tool_functions import ArgumentsError, ToolFunction, check_tool_name
-from openenv_gym_server.tool_results import failure, success, timed_out
+from openenv_gym_server.tool_functions import ArgumentsError, ToolFunction, ToolOptions, check_tool_name
+from openenv_gym_server.tool_results import bounded, failure, success, timed_out
 from openenv_gym_server.tool_sets import ToolSet
 from openenv_gym_server.tool_waiting import ended_within, loop_is_running, run_now
 
@@ -36,7 +39,16 @@ class Owner(Protocol):
     """What is asked of an environment with tools."""
 
     TOOL_TIMEOUT_S: ClassVar[float | None]
+    MAX_RESULT_MB: ClassVar[float | None]
+    CODE_LIMITS: ClassVar[CodeLimits]
     mcp_server: FastMCPServer | None
+
+    @property
+    def tool_caller(self) -> Any:
+        """Its tools."""
+
+    def step(self, action: Any, timeout_s: float | None = None, **kwargs: Any) -> Any:
+        """Call one."""
 
 
 class ToolCaller:
@@ -56,7 +68,7 @@ class ToolCaller:
     Example:
         >>> from openenv_gym_server.tool_functions import ToolOptions
         >>> class Doors:
-        ...     TOOL_TIMEOUT_S, mcp_server = 30.0, None
+        ...     TOOL_TIMEOUT_S, MAX_RESULT_MB, mcp_server = 30.0, 16.0, None
         >>> caller = ToolCaller(Doors())
         >>> caller.add(ToolFunction(lambda: "a door", ToolOptions(name="look")))
         >>> caller.called(CallToolAction(tool_name="look"), None).result["data"]
@@ -67,6 +79,7 @@ class ToolCaller:
         self._owner = owner
         self._tools = ToolSet(owner)
         self._server_names: Collection[str] = ()
+        self._code: ToolFunction | None = None
         self.mode: str | None = None
         self.wait_for: Callable[[Awaitable[Any]], Any] = run_now
 
@@ -87,6 +100,16 @@ class ToolCaller:
         """
         self._server_names = frozenset(run_now(server_tools(server)))
         _check_server_names(self._server_names, self._tools.names)
+
+    def allow_code(self) -> None:
+        """Let agents give code, by one more tool; an author's own of that name remains what it is."""
+        if self._code is None and CODE_TOOL not in {*self._tools.names, *self._server_names}:
+            self._code = _code_tool(self._owner.CODE_LIMITS.time_s)
+            self._tools.add(self._code)
+
+    def runs_code(self, name: str) -> bool:
+        """Whether it is the tool by which agents give code."""
+        return self._code is not None and name == CODE_TOOL
 
     @property
     def awaits(self) -> bool:
@@ -112,7 +135,7 @@ class ToolCaller:
         server = self._owner.mcp_server
         servers = {} if server is None else self.now(server_tools(server))
         found = {name: each.fn for name, each in servers.items() if callable(getattr(each, "fn", None))}
-        return found | {tool.name: tool.function for tool in self._tools.in_mode(self._mode)}
+        return found | {tool.name: tool.function for tool in self._tools.in_mode(self._mode) if tool is not self._code}
 
     def listed(self, timeout_s: float | None = None) -> ListToolsObservation | Awaitable[ListToolsObservation]:
         """The tools of the current mode; an awaitable of them where a FastMCP server has to be asked.
@@ -120,7 +143,7 @@ class ToolCaller:
         Raises:
             EnvironmentExecutionError: where it is awaited: the server took longer than a call may.
         """
-        own = [tool.description for tool in self._tools.in_mode(self._mode)]
+        own: list[Tool] = [tool.description for tool in self._tools.in_mode(self._mode)]
         server = self._owner.mcp_server
         if server is None:
             return ListToolsObservation(tools=own)
@@ -142,15 +165,15 @@ class ToolCaller:
 
         Args:
             name: the tool.
-            timeout_s: the step's own limit, which counts where it is lower.
+            timeout_s: the step's own limit, in place of the environment's; a tool's own counts where it is lower.
         """
         return self._limit_of(self._tools.find(name, self._mode), timeout_s)
 
     def _limit_of(self, tool: ToolFunction | None, timeout_s: float | None) -> float | None:
-        own = (None if tool is None else tool.timeout_s) or self._owner.TOOL_TIMEOUT_S
-        if own is None or timeout_s is None:
-            return own if timeout_s is None else timeout_s
-        return min(own, timeout_s)
+        own = None if tool is None else tool.timeout_s
+        if timeout_s is None:
+            return own or self._owner.TOOL_TIMEOUT_S
+        return timeout_s if own is None else min(own, timeout_s)
 
     def called(
         self, action: CallToolAction, timeout_s: float | None
@@ -163,21 +186,29 @@ class ToolCaller:
             if self._owner.mcp_server is None or self._tools.modes_of(name):
                 return self._unknown(name)
             work = call_server_tool(self._owner.mcp_server, name, action.arguments)
-            return self._awaited(name, work, limit, _as_it_is)
+            return self._awaited(name, work, limit, self._bounded)
         try:
             arguments = tool.read(action.arguments)
         except ArgumentsError as error:
             return failure(name, ToolErrorType.INVALID_ARGS, str(error))
+        if tool is self._code:
+            return code_observation(self._owner, arguments["code"], limit)
         begun = time.monotonic()
         try:
             value = tool.function(**arguments)
         except BaseException as error:  # noqa: BLE001 - a tool may raise anything; all of it is the tool's own failure
             return _failed(name, error)
         if isawaitable(value):
-            return self._awaited(name, value, limit, success)
+            return self._awaited(name, value, limit, self._succeeded)
         if limit is not None and time.monotonic() - begun > limit:
             return timed_out(name, limit)
-        return success(name, value)
+        return self._succeeded(name, value)
+
+    def _succeeded(self, name: str, value: Any) -> CallToolObservation:
+        return success(name, value, self._owner.MAX_RESULT_MB)
+
+    def _bounded(self, name: str, observation: CallToolObservation) -> CallToolObservation:
+        return bounded(name, observation, self._owner.MAX_RESULT_MB)
 
     async def _awaited(
         self, name: str, work: Awaitable[Any], limit: float | None, give: Callable[[str, Any], CallToolObservation]
@@ -217,5 +248,16 @@ def _failed(name: str, error: BaseException) -> CallToolObservation:
     return failure(name, ToolErrorType.EXECUTION_ERROR, f"Error calling tool {name!r}: {text_of(error)}")
 
 
-def _as_it_is(name: str, value: Any) -> CallToolObservation:  # noqa: ARG001 - as ``success`` is called
-    return value  # type: ignore[no-any-return]
+@functools.cache
+def _code_tool(timeout_s: float) -> ToolFunction:
+    """The tool by which agents give code, which all environments with that limit share: it takes long to describe."""
+    return ToolFunction(_execute_code, ToolOptions(name=CODE_TOOL, timeout_s=timeout_s))
+
+
+def _execute_code(code: str) -> None:
+    """Run Python code in which the other tools are functions; what it assigns to `result` and prints is given back.
+
+    Args:
+        code: The code. Arguments and results of the tools are JSON; a tool that fails raises ToolError.
+    """
+    raise AssertionError(code)  # called() runs it, which knows the environment

@@ -1,7 +1,7 @@
 """The codec of tool environments: calls of tools beside the actions of the application's own class.
 
-A message is a tool action by its ``type``, and only where the environment is an ``MCPEnvironment``. Not for calling
-tools (``tool_caller.py``).
+A message is a tool action by its ``type``, and only where the environment is an ``MCPEnvironment`` or the application's
+actions are calls of tools. Not for calling any (``tool_caller.py``).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from openenv_gym.messages import Outcome
 from openenv_gym.tools import CallToolAction, CallToolObservation, ListToolsAction
 from openenv_gym_server.codec import ModelCodec, outcome_of, validated
 
-__all__ = ["ToolCodec", "called_tool"]
+__all__ = ["ToolCodec", "called_tool", "calls_tools"]
 
 
 class ToolCodec(ModelCodec):
@@ -87,6 +87,11 @@ class ToolCodec(ModelCodec):
 
 def _class_of_calls(given: type[Any], usual: type[Any]) -> type[Any]:
     return given if isinstance(given, type) and issubclass(given, usual) else usual
+
+
+def calls_tools(action_cls: type[Any]) -> bool:
+    """Whether an application's actions are calls of tools, so that its environment takes these in ``step``."""
+    return isinstance(action_cls, type) and issubclass(action_cls, CallToolAction | ListToolsAction)
 
 
 def called_tool(data: JSONObject) -> str | None:

@@ -16,13 +16,13 @@ from weakref import WeakKeyDictionary
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticInvalidForJsonSchema, PydanticSchemaGenerationError, PydanticUserError
-from pydantic.json_schema import GenerateJsonSchema, JsonSchemaWarningKind
 
 from openenv_gym.json_text import JSONObject, encode_json
-from openenv_gym.tools import RESERVED_TOOL_NAMES, Tool
+from openenv_gym.tools import RESERVED_TOOL_NAMES, DescribedTool
 from openenv_gym.types import ServerMode
 from openenv_gym_server.docstrings import described
 from openenv_gym_server.errors import text_of
+from openenv_gym_server.output_schemas import ToolSchema, output_schema
 
 __all__ = ["ArgumentsError", "ToolFunction", "ToolOptions", "check_tool_name", "options_of", "tool"]
 
@@ -178,7 +178,7 @@ class ToolFunction:
         self._face = _face(function, self.name, inspect.getdoc(function) or docstring)
 
     @property
-    def description(self) -> Tool:
+    def description(self) -> DescribedTool:
         """The tool for an agent; a copy, since all instances of a class share theirs and an author may change it."""
         return self._face.description.model_copy(deep=True)
 
@@ -206,7 +206,7 @@ class ToolFunction:
 class _Face(NamedTuple):
     """What agents see of a function: its description, and what reads the JSON of its arguments."""
 
-    description: Tool
+    description: DescribedTool
     validate: Callable[[bytes], dict[str, Any]]
 
 
@@ -232,8 +232,11 @@ def _made_face(function: Callable[..., Any], name: str, docstring: str | None) -
     for parameter, description in text.parameters.items():
         if parameter in schema["properties"]:
             schema["properties"][parameter].setdefault("description", description)
+    told = DescribedTool(
+        name=name, description=text.summary, input_schema=schema, output_schema=output_schema(_written(function))
+    )
     # The adapter's own method checks options first, which costs as much as small arguments themselves.
-    return _Face(Tool(name=name, description=text.summary, input_schema=schema), arguments.validator.validate_json)
+    return _Face(told, arguments.validator.validate_json)
 
 
 def _complaint(name: str, error: ValidationError) -> str:
@@ -266,7 +269,7 @@ def _adapter(name: str, function: Callable[..., Any]) -> TypeAdapter[Any]:
     keywords.__annotations__ = {each.name: each.annotation for each in parameters}
     keywords.__name__ = keywords.__qualname__ = name
     try:
-        return TypeAdapter[Any](keywords, config=ConfigDict(strict=True))  # type: ignore[arg-type]
+        return TypeAdapter[Any](keywords, config=ConfigDict(strict=True, val_json_bytes="base64"))  # type: ignore[arg-type]
     except (PydanticSchemaGenerationError, PydanticUserError) as error:
         raise TypeError(f"the tool {name!r} has a parameter whose type cannot come from JSON: {error}") from error
 
@@ -296,17 +299,8 @@ def _parameter(tool_name: str, parameter: inspect.Parameter, hints: dict[str, An
     )
 
 
-class _Schema(GenerateJsonSchema):
-    """JSON Schema without titles, which repeat the names, and without a default that JSON does not have."""
-
-    ignored_warning_kinds: set[JsonSchemaWarningKind] = {"skipped-choice", "non-serializable-default"}  # noqa: RUF012
-
-    def field_title_should_be_set(self, schema: Any) -> bool:  # noqa: ARG002
-        return False
-
-
 def _schema(name: str, adapter: TypeAdapter[Any]) -> dict[str, Any]:
     try:
-        return adapter.json_schema(schema_generator=_Schema)
+        return adapter.json_schema(schema_generator=ToolSchema)
     except PydanticInvalidForJsonSchema as error:
         raise TypeError(f"the tool {name!r} has a parameter whose type has no JSON Schema: {error}") from error

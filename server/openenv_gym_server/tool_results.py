@@ -9,45 +9,64 @@ Source of the shape: ``openenv`` 0.10.0 with ``fastmcp`` 3.
 from __future__ import annotations
 
 from openenv_gym.errors import ValueMappingError
-from openenv_gym.json_text import JSON, JSONObject, encode_json
+from openenv_gym.json_text import JSONObject, encode_json
 from openenv_gym.tools import CallToolObservation, ToolError, ToolErrorType
 from openenv_gym_server.errors import text_of
-from openenv_gym_server.plain import plain_json
+from openenv_gym_server.tool_values import tool_value
 
-__all__ = ["failure", "success", "timed_out", "unsendable"]
+__all__ = ["RAISED", "bounded", "failure", "success", "timed_out", "unsendable"]
+
+RAISED = "x-environment-raised"
+"""In the metadata of a failed call: it was no tool of an author's that raised, but the environment behind the tool."""
 
 _WRAPPED = {"fastmcp": {"wrap_result": True}}
 """FastMCP's note that ``structured_content`` is not the value itself; its clients unwrap by it."""
 
 
-def success(tool_name: str, value: object) -> CallToolObservation:
+def success(tool_name: str, value: object, limit_mb: float | None = None) -> CallToolObservation:
     """The observation of a call that gave a value; of a value without JSON form, an ``execution_error``.
 
     What JSON cannot say is said as in every observation: NaN and the infinities are strings, bytes are base64, arrays
-    are lists. None has no content.
+    are lists. A picture is an image of the content (``tool_values.py``). None has no content.
+
+    Args:
+        tool_name: the tool.
+        value: what it gave.
+        limit_mb: size of the largest value, in MiB of JSON; None is no limit.
     """
     try:
-        plain = plain_json(value)
-        text = encode_json(plain).decode()
+        shown = tool_value(value)
     except ValueMappingError as error:
         return unsendable(tool_name, str(error))
     except BaseException as error:  # noqa: BLE001 - what makes JSON of an author's object may be the author's too
         return unsendable(tool_name, text_of(error))
-    return CallToolObservation(tool_name=tool_name, result=_result(plain, text))
-
-
-def _result(plain: JSON, text: str) -> JSONObject:
-    if plain is None:
-        return {"content": [], "structured_content": None, "meta": None, "data": None, "is_error": False}
-    is_object = isinstance(plain, dict)
-    shown = plain if isinstance(plain, str) else text
-    return {
-        "content": [{"type": "text", "text": shown, "annotations": None, "meta": None}],
-        "structured_content": plain if is_object else {"result": plain},
-        "meta": None if is_object else {name: dict(note) for name, note in _WRAPPED.items()},
-        "data": plain,
+    if limit_mb is not None and shown.size > limit_mb * 2**20:
+        return _too_large(tool_name, shown.size, limit_mb)
+    result: JSONObject = {
+        "content": list(shown.content),
+        "structured_content": shown.structured,
+        "meta": {name: dict(note) for name, note in _WRAPPED.items()} if shown.wrapped else None,
+        "data": shown.data,
         "is_error": False,
     }
+    return CallToolObservation(tool_name=tool_name, result=result)
+
+
+def bounded(tool_name: str, observation: CallToolObservation, limit_mb: float | None) -> CallToolObservation:
+    """An observation that was made elsewhere, unless its result is above the limit."""
+    if limit_mb is None or observation.error is not None:
+        return observation
+    # Its author may have made the text and the structured form of different things.
+    size = max(len(encode_json(observation.result[form])) for form in ("content", "structured_content"))
+    return _too_large(tool_name, size, limit_mb) if size > limit_mb * 2**20 else observation
+
+
+def _too_large(tool_name: str, size: int, limit_mb: float) -> CallToolObservation:
+    message = (
+        f"the tool {tool_name!r} has run, but its result of {size / 2**20:.1f} MiB is above the limit of {limit_mb:g} "
+        "MiB and is lost; ask for less of it at a time (or let its author raise MAX_RESULT_MB)"
+    )
+    return failure(tool_name, ToolErrorType.EXECUTION_ERROR, message)
 
 
 def unsendable(tool_name: str, why: str) -> CallToolObservation:

@@ -20,7 +20,6 @@ from openenv_gym.messages import (
     CallReply,
     GetAttr,
     GetAttrReply,
-    Mcp,
     Render,
     RenderReply,
     Reply,
@@ -208,7 +207,7 @@ def set_attr(hosted: HostedVector, request: SetAttr, terms: Terms) -> SetAttrRep
     return SetAttrReply(id=request.id)
 
 
-def single(hosted: HostedVector, request: Reset | Step | Mcp, terms: Terms) -> Reply:  # noqa: ARG001 - as the table wants
+def single(hosted: HostedVector, request: Reset | Step, terms: Terms) -> Reply:  # noqa: ARG001 - as the table wants
     """Refuse what a session of one environment has."""
     kind = "x-vector_step" if isinstance(request, Step) else "x-vector_reset"
     message = f"this session has {hosted.num_envs} environments: {tag_of(request)!r} is for one; send {kind!r}"
@@ -225,6 +224,5 @@ VECTOR_HANDLERS: dict[type[Any], Callable[[HostedVector, Any, Terms], Reply]] = 
     SetAttr: set_attr,
     Reset: single,
     Step: single,
-    Mcp: single,
 }
 """The function of every message that a vector session answers, ``x-open`` excepted."""

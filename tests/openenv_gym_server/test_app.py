@@ -18,6 +18,7 @@ from openenv_gym.types import ConcurrencyConfig, State
 from openenv_gym_server.app import HTTPEnvServer, create_app, create_fastapi_app
 from openenv_gym_server.errors import ConcurrencyConfigurationError
 from openenv_gym_server.settings import ServerSettings
+from tests.openenv_gym_server.climbing import climber, rpc, server_of
 from tests.text_envs import Bare, Echo, Heard, Say, make_bare, make_broken, make_echo
 
 
@@ -128,6 +129,23 @@ def test_the_mode_of_the_routes_may_be_given_with_them() -> None:
         assert client.post("/reset").status_code == 404
     with pytest.raises(SettingsError):
         HTTPEnvServer(Echo, Say, Heard).register_routes(FastAPI(), "training")
+
+
+def test_one_server_in_two_applications_has_each_applications_mode_in_its_sessions() -> None:
+    server, training, serving = server_of(climber()), FastAPI(), FastAPI()
+    server.register_routes(serving, "production")
+    server.register_routes(training, "simulation")
+    with TestClient(training) as trainer, TestClient(serving) as agent:
+        tools = {
+            name: {tool["name"] for tool in client.post("/mcp", json=rpc("tools/list")).json()["result"]["tools"]}
+            for name, client in (("training", trainer), ("serving", agent))
+        }
+        assert tools["serving"] - tools["training"] == {"ask"}
+        session_id = agent.post("/mcp", json=rpc("openenv/session/create")).json()["result"]["session_id"]
+        # Whoever has the other application's address is the operator, who alone controls episodes.
+        listed = trainer.post("/mcp", json=rpc("tools/list", session_id=session_id)).json()["result"]["tools"]
+        assert "ask" in {tool["name"] for tool in listed}
+        assert agent.post("/reset", headers={"X-OpenEnv-Session": session_id}).status_code == 404
 
 
 def test_what_older_environments_call_is_there() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from openenv_gym.info import decode_exact, encode_exact
+from openenv_gym.messages import Mcp
 from openenv_gym_server import parsing
 from openenv_gym_server.dispatch import HANDLERS, perform, respond
 from openenv_gym_server.hosting import HostedEnvironment, Models
@@ -26,7 +27,7 @@ def hosted() -> HostedEnvironment:
 def ask(hosted: HostedEnvironment, message: object, terms: Terms = STOCK) -> dict[str, Any]:
     text = message if isinstance(message, str) else json.dumps(message)
     answer = respond(hosted, text, terms)
-    assert answer is not None
+    assert isinstance(answer, str)
     return json.loads(answer)
 
 
@@ -51,11 +52,9 @@ def test_close_has_no_answer(hosted: HostedEnvironment) -> None:
     assert respond(hosted, '{"type":"close"}', STOCK) is None
 
 
-def test_mcp_is_refused_in_its_own_terms(hosted: HostedEnvironment) -> None:
-    answer = ask(hosted, {"type": "mcp", "data": {"jsonrpc": "2.0", "id": 4, "method": "tools/list"}})
-    assert answer["type"] == "mcp"
-    assert answer["data"]["id"] == 4
-    assert answer["data"]["error"]["code"] == -32603
+def test_a_json_rpc_request_is_given_back_for_it_may_be_about_other_sessions(hosted: HostedEnvironment) -> None:
+    request = {"jsonrpc": "2.0", "id": 4, "method": "tools/list"}
+    assert respond(hosted, json.dumps({"type": "mcp", "data": request}), STOCK) == Mcp(data=request)
 
 
 @pytest.mark.parametrize(
@@ -340,7 +339,6 @@ def test_every_answered_message_has_one_function() -> None:
         "SetAttr",
         "VectorReset",
         "VectorStep",
-        "Mcp",
     }
 
 

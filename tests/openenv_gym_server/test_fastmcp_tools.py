@@ -200,11 +200,12 @@ class Unhappy:
         return []
 
     async def call_tool(self, name: str, arguments: dict[str, Any] | None = None) -> Any:
-        return ToolResult(content="text", structured_content={"a": 1}, meta={"fastmcp": {"wrap_result": True}})
+        given = (arguments or {}).get("a", 1)
+        return ToolResult(content="text", structured_content={"a": given}, meta={"fastmcp": {"wrap_result": True}})
 
 
-@pytest.mark.parametrize(("limit_s", "timeout_s"), [(0.05, None), (0.05, 20.0), (20.0, 0.05), (None, 0.05)])
-def test_a_list_that_does_not_come_is_waited_for_no_longer_than_a_call(
+@pytest.mark.parametrize(("limit_s", "timeout_s"), [(0.05, None), (0.01, 0.05), (20.0, 0.05), (None, 0.05)])
+def test_a_list_that_does_not_come_is_waited_for_as_long_as_a_call(
     limit_s: float | None, timeout_s: float | None
 ) -> None:
     class Limited(Served):
@@ -224,3 +225,26 @@ def test_a_list_that_fails_is_the_environments_error() -> None:
 def test_a_result_that_is_not_wrapped_after_all_is_given_as_it_is() -> None:
     env = Served(Unhappy(""))  # type: ignore[arg-type]
     assert call(env, "any").result["data"] == {"a": 1}
+
+
+def test_a_result_is_bounded_in_each_of_its_forms() -> None:
+    class Bounded(Served):
+        MAX_RESULT_MB = 0.01
+
+    env = Bounded(Unhappy(""))  # type: ignore[arg-type]
+    assert call(env, "any", a="x" * 5_000).error is None
+    assert kind_of(call(env, "any", a="x" * 20_000)) == "execution_error"
+
+
+def test_a_default_that_json_does_not_have_is_written_as_in_results_and_in_the_way_of_no_other_tool() -> None:
+    mcp = server()
+
+    @mcp.tool
+    def wait(seconds: float = float("inf")) -> str:
+        return str(seconds)
+
+    env = Served(mcp)
+    listed = {each.name: each for each in env.step(ListToolsAction()).tools}
+    assert listed["wait"].input_schema["properties"]["seconds"]["default"] == "Infinity"
+    assert "add" in listed
+    assert call(env, "wait").result["data"] == "inf"

@@ -12,7 +12,7 @@ PARENT = """
     from openenv_gym.providers import process
     {before}
     lease = process.lease_embedded({target!r})
-    child = process._shared[{target!r}].provider._process.pid
+    child = process._shared[{target!r}, 'simulation'].provider._process.pid
     print(child, flush=True)
     {then}
     os.kill(os.getpid(), signal.SIGKILL)

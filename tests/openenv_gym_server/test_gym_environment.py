@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from openenv_gym.errors import EnvironmentExecutionError, InvalidActionError, SpaceMappingError
+from openenv_gym.errors import EnvironmentExecutionError, InvalidActionError, SettingsError, SpaceMappingError
+from openenv_gym.tools import CallToolAction, ListToolsAction
 from openenv_gym_server.gym_environment import GymEnvironment, GymObservation, InlineGymEnvironment
 from openenv_gym_server.hosting import HostedEnvironment, Models
 from tests.exactness.synthetic import OldestApi, SeedlessApi, Synthetic
@@ -295,3 +296,42 @@ def test_an_attribute_of_a_wrapped_environment_is_set_where_it_is() -> None:
     environment.remote_target.gravity = 1.5  # type: ignore[attr-defined]
     assert environment.gymnasium_env.unwrapped.gravity == 1.5  # type: ignore[attr-defined]
     environment.close()
+
+
+def test_tools_are_listed_and_called_by_step(cartpole):
+    cartpole.reset(seed=0)
+    assert [tool.name for tool in cartpole.step(ListToolsAction()).tools] == ["act", "observe"]
+    assert cartpole.step(CallToolAction(tool_name="act", arguments={"action": 1}), 5.0).reward == 1.0
+    assert cartpole.state["step_count"] == 1
+
+
+def test_the_last_observation_is_that_of_the_gymnasium_environment(cartpole):
+    assert cartpole.last is None
+    first = cartpole.reset(seed=0)
+    assert cartpole.last is first
+    stepped = cartpole.step(1)
+    cartpole.step(CallToolAction(tool_name="observe"))
+    assert cartpole.last is stepped
+
+
+def test_actions_with_a_name_are_tools(cartpole):
+    cartpole.name_actions({"left": 0, "right": np.int64(1)})
+    cartpole.reset(seed=0)
+    names = [tool.name for tool in cartpole.step(ListToolsAction()).tools]
+    assert names == ["act", "left", "right", "observe"]
+    with pytest.raises(SettingsError):
+        cartpole.name_actions({"up": 2})
+
+
+def test_the_class_inside_is_told(cartpole):
+    assert cartpole.kind is type(cartpole.gymnasium_env.unwrapped)
+
+
+def test_the_server_knows_that_there_are_tools(cartpole):
+    hosted = HostedEnvironment(cartpole, Models(dict, dict), lambda awaitable: awaitable)
+    assert hosted.offers_tools
+    hosted.reset({"seed": 0})
+    assert hosted.step({"type": "list_tools"}).observation["tools"][0]["name"] == "act"
+    assert hosted.steps == 0
+    outcome = hosted.step({"type": "call_tool", "tool_name": "act", "arguments": {"action": 1}})
+    assert (outcome.reward, outcome.done, hosted.steps) == (1.0, False, 1)

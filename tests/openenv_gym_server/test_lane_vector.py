@@ -280,3 +280,13 @@ def test_a_server_that_stops_ends_an_environment_in_a_process_that_hangs() -> No
         served.reset(seed=1)
         served.socket.send_json({"type": "x-call", "data": {"name": "greet", "args": ["forever"]}})
     until(lambda: set(multiprocessing.active_children()) <= before)
+
+
+def test_calls_of_tools_are_for_a_session_of_one_environment() -> None:
+    spoken = [{"type": "call_tool", "tool_name": "act", "arguments": {"action": 0}}, {"type": "list_tools"}]
+    with wire("CartPole-v1", num_envs=2) as served:
+        served.reset(seed=0)
+        for action in spoken:
+            refused = served.ask("x-vector_step", actions=[{"action": 0}, action])
+            assert refused["code"] == "VALIDATION_ERROR"
+            assert refused["errors"][0]["loc"][-1] == "action"

@@ -10,7 +10,7 @@ import pytest
 from openenv_gym import frames
 from openenv_gym.errors import EnvironmentExecutionError, InvalidActionError, MessageTooLargeError
 from openenv_gym.frames import Kind, Packed
-from openenv_gym.messages import Step, VectorStep
+from openenv_gym.messages import REQUEST_TYPES, Close, Mcp, Step, VectorStep
 from openenv_gym_server.parsing import Terms, exact_list, malformed, parse, read, tag_of, unpack, value_data
 
 OURS = Terms(extended=True)
@@ -82,3 +82,14 @@ def test_what_is_wrong_with_a_binary_frame_has_its_place() -> None:
     error = malformed(["data", 1], "it is odd")
     assert error.errors is not None
     assert (error.errors[0]["loc"], error.errors[0]["msg"]) == (["data", 1], "it is odd")
+
+
+@pytest.mark.parametrize("kind", [each for each in REQUEST_TYPES.values() if each not in {Mcp, Close}])
+def test_production_takes_calls_of_tools_and_a_goodbye_and_nothing_else_that_there_is(kind: type[Any]) -> None:
+    terms = Terms(extended=True, production=True)
+    tag = kind.__struct_config__.tag
+    for text in (f'{{"type":"{tag}"}}', f'{{"type":"{tag}","data":{{}}}}', f'{{"type":"{tag}","data":5,"id":1}}'):
+        with pytest.raises(InvalidActionError, match="production mode"):
+            parse(text, terms)
+    assert type(parse('{"type":"close"}', terms)) is Close
+    assert type(parse('{"type":"mcp","data":{}}', terms)) is Mcp

@@ -113,6 +113,19 @@ def test_the_state_of_several_environments_is_told_on_the_thread() -> None:
     asyncio.run(play())
 
 
+def test_a_tool_that_plays_runs_on_the_loop_and_one_that_draws_does_not() -> None:
+    sessions = Sessions(EnvironmentFactory(GymFactory("CartPole-v1")), Models(dict, dict), ServerSettings())
+
+    async def play() -> None:
+        session = await sessions.open("socket")
+        for name, inline in (("observe", True), ("render", False)):
+            text = json.dumps({"type": "step", "data": {"type": "call_tool", "tool_name": name}})
+            assert bool(session.inline_answer(text, Terms())) is inline
+        await sessions.shutdown()
+
+    asyncio.run(play())
+
+
 def test_many_environments_that_take_turns_are_never_stepped_on_the_loop() -> None:
     sessions = Sessions(
         EnvironmentFactory(GymFactory("CartPole-v1")),

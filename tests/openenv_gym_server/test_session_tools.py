@@ -265,6 +265,18 @@ def test_over_http_without_a_session_an_awaited_tool_answers_for_itself(
     assert error_of(late.json()) == "timeout"
 
 
+def test_over_http_without_a_session_no_request_asks_for_more_time_than_the_server_gives(
+    server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("openenv_gym_server.sessions.DEFAULT_REQUEST_TIMEOUT_S", 0.05)
+    action = {"type": "call_tool", "tool_name": "hang"}
+    late = server.client.post("/step", json={"action": action, "timeout_s": 1e9})
+    assert late.status_code == 504
+    assert "the server's default" in late.text
+    for env in server.envs:
+        env.release.set()
+
+
 def test_a_client_cannot_reach_what_leads_past_the_tools() -> None:
     server = Server(remote_names="all")
     with (
@@ -334,11 +346,10 @@ def test_a_step_of_an_authors_own_takes_what_its_signature_has() -> None:
     assert not outcome.metadata
 
 
-def test_json_rpc_is_told_the_way_to_the_tools(server: Server) -> None:
+def test_json_rpc_lists_the_tools_on_the_same_socket(server: Server) -> None:
     with server.client.websocket_connect("/ws") as socket:
-        error = ask(socket, type="mcp", data={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})["data"]["error"]
-    assert error["code"] == -32603
-    assert "list_tools and call_tool actions" in error["message"]
+        answer = ask(socket, type="mcp", data={"jsonrpc": "2.0", "id": 1, "method": "tools/list"})["data"]
+    assert answer["result"]["tools"]
 
 
 @pytest.mark.parametrize("name", ["after_tool", "_step_impl"])

@@ -9,7 +9,7 @@ import threading
 import pytest
 
 from openenv_gym_server import sessions as module
-from openenv_gym_server.errors import SessionEndedError
+from openenv_gym_server.errors import OvertimeError, SessionEndedError
 from openenv_gym_server.session import Limit
 from tests.openenv_gym_server.test_sessions import WAIT_S, _made, run, sessions_of
 from tests.text_envs import Echo, Heard
@@ -39,7 +39,7 @@ def test_requests_that_are_given_up_still_count_until_their_environments_are_don
         limit = Limit.reset(sessions.settings)
         requests = (sessions.borrow(lambda hosted: hosted.reset({}), limit) for _ in range(20))
         errors = await asyncio.gather(*requests, return_exceptions=True)
-        assert {type(error) for error in errors} == {SessionEndedError}
+        assert {type(error) for error in errors} == {OvertimeError}
         assert sum("busy with other requests" in str(error) for error in errors) == 17
         assert borrowed_threads() == before + 3
         # Questions have turns of their own, and one that is free is answered at once.

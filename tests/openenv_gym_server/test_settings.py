@@ -16,6 +16,9 @@ from openenv_gym_server.settings import ServerSettings, capacity_from_environmen
     [
         ("mode", "training"),
         ("max_concurrent_envs", 0),
+        ("seed", -1),
+        ("seed", True),
+        ("seed", "1"),
         ("shards", ":8001"),
         ("shards", [8001]),
         ("shards", [":0"]),

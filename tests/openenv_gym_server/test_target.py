@@ -81,6 +81,13 @@ def test_keyword_arguments_are_for_gymnasium_ids():
     assert caught.value.setting == "env_kwargs"
 
 
+@pytest.mark.parametrize("target", ["openenv_gym_envs.echo", "openenv_gym_envs.echo:EchoEnvironment"])
+def test_names_of_actions_are_for_gymnasium_ids(target):
+    with pytest.raises(SettingsError) as caught:
+        load_app(target, named_actions={"left": 0})
+    assert caught.value.setting == "named_actions"
+
+
 # ------------------------------------------------------------------------------------ apps that a module makes itself
 
 _numbers = itertools.count()

@@ -113,15 +113,16 @@ def test_a_result_that_comes_too_late_is_dropped() -> None:
     assert call(Doors(), "spend", timeout_s=5.0, seconds=0.0).error is None
 
 
-def test_the_limit_is_the_lowest_of_the_steps_and_the_tools_or_classs() -> None:
+def test_the_limit_is_the_steps_within_the_tools_own_else_the_classs() -> None:
     class Patient(Doors):
         TOOL_TIMEOUT_S = None
 
     env = Doors()
     assert env.tool_caller.limit_s("look") == 30.0
     assert env.tool_caller.limit_s("look", 3.0) == 3.0
-    assert env.tool_caller.limit_s("look", 300.0) == 30.0
+    assert env.tool_caller.limit_s("look", 300.0) == 300.0
     assert env.tool_caller.limit_s("wait") == 0.05
+    assert env.tool_caller.limit_s("wait", 300.0) == 0.05
     assert env.tool_caller.limit_s("unknown") == 30.0
     assert Patient().tool_caller.limit_s("look") is None
     assert Patient().tool_caller.limit_s("look", 3.0) == 3.0

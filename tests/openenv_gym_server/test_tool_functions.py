@@ -339,3 +339,14 @@ def test_a_complaint_does_not_repeat_a_long_name() -> None:
     with pytest.raises(ArgumentsError) as caught:
         ToolFunction(lambda: None, ToolOptions(name="look")).read({"k" * 100_000: 1})
     assert len(str(caught.value)) < 300
+
+
+def test_a_default_that_json_does_not_have_is_no_part_of_the_schema_and_holds_all_the_same() -> None:
+    def wait(seconds: float = float("inf"), at: Place | None = None) -> float:
+        return seconds
+
+    made = ToolFunction(wait)
+    properties = made.description.input_schema["properties"]
+    assert "default" not in properties["seconds"]
+    assert properties["at"]["default"] is None
+    assert made.function(**made.read({})) == float("inf")

@@ -10,13 +10,13 @@ import numpy as np
 import pytest
 
 from openenv_gym.frames import Kind
-from openenv_gym.messages import REQUEST_TYPES, Close, Open
+from openenv_gym.messages import REQUEST_TYPES, Close, Mcp, Open
 from openenv_gym_server.vector_dispatch import VECTOR_HANDLERS
 from tests.openenv_gym_server.vectors import Wire, wire
 
 
 def test_every_message_has_one_function() -> None:
-    assert VECTOR_HANDLERS.keys() == {*REQUEST_TYPES.values()} - {Close, Open}
+    assert VECTOR_HANDLERS.keys() == {*REQUEST_TYPES.values()} - {Close, Mcp, Open}
 
 
 @pytest.mark.parametrize(
@@ -24,7 +24,6 @@ def test_every_message_has_one_function() -> None:
     [
         ("reset", {}, ["type"]),
         ("step", {"action": 1}, ["type"]),
-        ("mcp", {"method": "tools/list"}, ["type"]),
         ("x-vector_reset", {"seeds": [1]}, ["data", "seeds"]),
         ("x-vector_reset", {"seeds": [1, -1, 2]}, ["data", "seeds", 1]),
         ("x-vector_reset", {"seeds": [1, 2], "env_ids": [1]}, ["data", "seeds"]),

@@ -23,7 +23,7 @@ from openenv_gym.messages import (
     State,
     Step,
 )
-from openenv_gym.types import ResetRequest, StepRequest, StepResponse
+from openenv_gym.types import ResetRequest, ServerMode, StepRequest, StepResponse
 from openenv_gym_server import dispatch
 from openenv_gym_server.errors import SessionEndedError, encoding, invalid_message
 from openenv_gym_server.hosting import HostedEnvironment
@@ -31,8 +31,8 @@ from openenv_gym_server.parsing import Terms, check_reset
 from openenv_gym_server.reading import off_the_loop
 from openenv_gym_server.routes import body
 from openenv_gym_server.routes.served import Served, failure, guarded_router
-from openenv_gym_server.session import TOOL_GRACE_S, Limit, Session
-from openenv_gym_server.sessions import Sessions
+from openenv_gym_server.session import TOOL_GRACE_S, Limit, Session, Way
+from openenv_gym_server.sessions import Sessions, without_session
 from openenv_gym_server.tool_codec import called_tool
 
 __all__ = ["SESSION_HEADER", "router"]
@@ -40,6 +40,8 @@ __all__ = ["SESSION_HEADER", "router"]
 SESSION_HEADER = "X-OpenEnv-Session"
 
 _TERMS = Terms()
+
+_WAY = Way(ServerMode.SIMULATION.value)  # production has none of these routes
 
 _SESSION_PARAMETER = {
     "name": SESSION_HEADER,
@@ -94,7 +96,7 @@ def router(served: Served) -> APIRouter:
             raw = await body.received(request, served.settings.max_message_bytes)
             content = await off_the_loop(len(raw), _step_content, raw)
             job = _Stepping(Step(data=content.pop("action")), content)  # type: ignore[arg-type]
-            return job, job.within(step_limit)
+            return job, job.within(step_limit if SESSION_HEADER in request.headers else without_session(step_limit))
 
         return await _answered(request, sessions, prepare)
 
@@ -126,7 +128,7 @@ async def _answered(request: Request, sessions: Sessions, prepare: Prepare, *, b
     try:
         job, limit = await prepare()
         if name is None:
-            return _json(await sessions.borrow(job, limit))
+            return _json(await sessions.borrow(job, limit, _WAY))
         if name == "new" and begins:
             return await _first(request, sessions, job, limit)
         session = sessions.kept(name)
@@ -167,7 +169,7 @@ async def _on_session(session: Session, job: Job, limit: Limit) -> bytes:
 
 async def _first(request: Request, sessions: Sessions, job: Job, limit: Limit) -> Response:
     """Keep a new session, unless its first reset fails or its client leaves, who alone would know its name."""
-    session = await sessions.open("kept")
+    session = await sessions.open("kept", way=_WAY)
     try:
         await _still_there(request)
         answer = await session.run(job, limit)

@@ -10,6 +10,7 @@ from fastapi.responses import JSONResponse, PlainTextResponse
 from openenv_gym_server.catalogue import Catalogue
 from openenv_gym_server.errors import http_answer
 from openenv_gym_server.protection import page_refusal
+from openenv_gym_server.rpc_methods import RpcMethods
 from openenv_gym_server.sessions import Sessions
 from openenv_gym_server.settings import ServerSettings
 
@@ -17,12 +18,16 @@ __all__ = ["Served", "failure", "guarded_router"]
 
 
 class Served(NamedTuple):
-    """What every route has at hand."""
+    """What every route has at hand.
+
+    The mode is that of ``settings``: one server's sessions may serve in two applications of two modes.
+    """
 
     name: str
     sessions: Sessions
     catalogue: Catalogue
     settings: ServerSettings
+    rpc: RpcMethods
 
 
 def guarded_router(served: Served) -> APIRouter:

@@ -18,16 +18,21 @@ from openenv_gym.frames import Packed
 from openenv_gym.messages import (
     SUBPROTOCOL,
     Close,
+    Mcp,
+    McpReply,
     Open,
     Request,
     RequestId,
 )
+from openenv_gym_server import rpc
+from openenv_gym_server.closed_mode import told
 from openenv_gym_server.errors import SessionEndedError, error_frame
 from openenv_gym_server.parsing import Payload, Terms, no_binary, read
 from openenv_gym_server.reading import off_the_loop
 from openenv_gym_server.reports import report
 from openenv_gym_server.routes.served import Served
-from openenv_gym_server.session import Session
+from openenv_gym_server.rpc_methods import Peer
+from openenv_gym_server.session import Session, Way
 from openenv_gym_server.vector_sessions import check_opening
 
 __all__ = ["WebSocketApp"]
@@ -54,6 +59,8 @@ class _Connection:
 
     def __init__(self, served: Served, scope: Scope, receive: Receive, send: Send) -> None:
         self._sessions = served.sessions
+        self._rpc = served.rpc
+        self._way = Way(served.settings.mode)
         self._receive = receive
         self._asgi_send = send
         self._closed = False
@@ -68,7 +75,7 @@ class _Connection:
             production=served.settings.production,
             remote_names=served.settings.remote_names,
             max_message_bytes=served.settings.max_message_bytes,
-            share_tracebacks=served.settings.share_tracebacks,
+            share_tracebacks=served.settings.share_tracebacks and not served.settings.production,
         )
 
     async def serve(self) -> None:
@@ -94,7 +101,7 @@ class _Connection:
         elif self._terms.extended:
             await self._opened()
         else:
-            self._own(await self._sessions.open("socket"))
+            self._own(await self._sessions.open("socket", way=self._way))
 
     def _own(self, session: Session) -> None:
         """The session is this connection's from now on, and ends with it, whatever happens next."""
@@ -107,6 +114,10 @@ class _Connection:
         while True:
             request = await self._first_request(terms)
             if request is None or isinstance(request, Close):
+                return
+            if isinstance(request, Mcp) and terms.production:  # which has no x-open
+                self._own(await self._sessions.open("socket", way=self._way))
+                await self._send(await self._called(request))
                 return
             if not isinstance(request, Open):
                 error = SessionEndedError("the first message under openenv-gym.v1 is x-open", code="SESSION_ERROR")
@@ -141,7 +152,7 @@ class _Connection:
         """Make the session's environment and describe it; there is no session where the request cannot be met."""
         try:
             check_opening(request.data, self._sessions.factory)
-            session = await self._sessions.open("socket", request.data)
+            session = await self._sessions.open("socket", request.data, self._way)
         except InvalidActionError as error:
             await self._refuse(error, "x-open", request.id)
             return
@@ -159,14 +170,19 @@ class _Connection:
         session.farewell = self._farewell
         terms = self._terms
         while (payload := self._payload_of(await self._receive())) is not None and session.ending is None:
-            answer = session.inline_answer(payload, terms)
+            answer: str | bytes | Mcp | None = session.inline_answer(payload, terms)
             if answer is None:
                 answer = await session.handle(payload, terms)
             if answer is None:
                 return
-            await self._send(answer)
+            await self._send(await self._called(answer) if isinstance(answer, Mcp) else answer)
             if session.failed:
                 return
+
+    async def _called(self, request: Mcp) -> str:
+        """The answer to a JSON-RPC request."""
+        answer = await self._rpc.respond(request.data, Peer(self._session))
+        return rpc.encoded(answer, lambda each: McpReply(data=each, id=request.id)).decode()
 
     async def _leave(self) -> None:
         session = self._session
@@ -207,6 +223,7 @@ class _Connection:
 
     async def _refuse(self, error: OpenEnvGymError, message: str, request_id: RequestId = None) -> None:
         report(error, self._terms.session_id, message)
+        error = told(error, production=self._terms.production)
         frame = error_frame(error, request_id, share_traceback=self._terms.share_tracebacks)
         await self._send(frame.decode())
 

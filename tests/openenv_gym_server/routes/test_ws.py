@@ -10,9 +10,13 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from openenv_gym.messages import SUBPROTOCOL
+from openenv_gym_server.gym_app import create_gym_app
 from openenv_gym_server.settings import ServerSettings
+from tests.openenv_gym_server.climbing import SECRET, app_of, calling, climber, rpc
 from tests.sockets import ask, client_of
 from tests.text_envs import Bare, Broken, Echo
+
+STEP = b"\1\2" + bytes(14)
 
 
 def assert_closed(socket: Any) -> None:
@@ -102,14 +106,74 @@ def test_an_environment_lives_and_dies_on_one_thread() -> None:
     assert threading.get_ident() not in made[0].threads
 
 
-def test_production_refuses_every_control_message() -> None:
-    with client_of(mode="PRODUCTION") as client:
-        with client.websocket_connect("/ws") as socket:
-            for kind in ("reset", "step", "state"):
-                data = {"data": {"message": "x"}} if kind == "step" else {}
-                assert ask(socket, {"type": kind, **data})["data"]["code"] == "VALIDATION_ERROR"
-        with client.websocket_connect("/ws", subprotocols=[SUBPROTOCOL]) as socket:
-            assert "production" in ask(socket, {"type": "x-open"})["data"]["message"]
+CONTROL = [
+    {"type": "reset"},
+    {"type": "reset", "data": 5},
+    {"type": "step", "data": {"type": "call_tool", "tool_name": "climb"}},
+    {"type": "state"},
+    {"type": "x-open"},
+    {"type": "x-open", "data": {"num_envs": 3}},
+    {"type": "x-render"},
+    {"type": "x-call", "data": {"name": "reset"}},
+    {"type": "x-get_attr", "data": {"name": "height"}},
+    {"type": "x-set_attr", "data": {"name": "height", "values": [0]}},
+    {"type": "x-vector_reset"},
+    {"type": "x-vector_step", "data": {"actions": [{}]}},
+]
+
+
+@pytest.mark.parametrize("subprotocols", [None, [SUBPROTOCOL]])
+def test_production_refuses_every_control_message_names_the_way_and_goes_on(subprotocols: list[str] | None) -> None:
+    env = climber()
+    settings = ServerSettings(remote_names="all", share_tracebacks=True)
+    with (
+        TestClient(app_of(env, "production", settings)) as client,
+        client.websocket_connect("/ws", subprotocols=subprotocols) as socket,
+    ):
+        for turn in range(2):
+            for message in CONTROL:
+                refused = ask(socket, message)["data"]
+                assert refused["code"] == "VALIDATION_ERROR"
+                assert "production mode" in refused["message"]
+                assert "/mcp" in refused["message"]
+            socket.send_bytes(STEP)
+            assert socket.receive_json()["data"]["code"] == "VALIDATION_ERROR"
+            answer = ask(socket, {"type": "mcp", "data": calling("climb")})
+            assert answer["data"]["result"]["data"] == turn + 1
+        assert [each.seeds for each in env.made] == [[None]]
+        socket.send_text('{"type":"close"}')
+        assert_closed(socket)
+
+
+def test_production_hides_why_a_session_could_not_be_made() -> None:
+    def broken() -> Any:
+        raise FileNotFoundError(SECRET)
+
+    settings = ServerSettings(share_tracebacks=True)
+    with TestClient(app_of(broken, "production", settings)) as client, client.websocket_connect("/ws") as socket:
+        refused = socket.receive_text()
+        assert "FACTORY_ERROR" in refused
+        assert SECRET not in refused
+        assert_closed(socket)
+
+
+def test_a_json_rpc_message_repeats_the_id_of_its_frame_and_its_own() -> None:
+    ours = [SUBPROTOCOL]
+    with TestClient(app_of(climber())) as client, client.websocket_connect("/ws", subprotocols=ours) as socket:
+        ask(socket, {"type": "x-open"})
+        answer = ask(socket, {"type": "mcp", "id": 7, "data": rpc("tools/list", "own")})
+        assert (answer["type"], answer["id"], answer["data"]["id"]) == ("mcp", 7, "own")
+        refused = ask(socket, {"type": "mcp", "id": 8, "data": {"method": "tools/list"}})
+        assert (refused["id"], refused["data"]["error"]["code"]) == (8, -32600)
+
+
+def test_a_vector_session_has_no_tools() -> None:
+    app, ours = create_gym_app("CartPole-v1"), [SUBPROTOCOL]
+    with TestClient(app) as client, client.websocket_connect("/ws", subprotocols=ours) as socket:
+        assert ask(socket, {"type": "x-open", "data": {"num_envs": 2}})["data"]["num_envs"] == 2
+        answer = ask(socket, {"type": "mcp", "data": rpc("tools/list")})["data"]
+        assert answer["error"]["code"] == -32603
+        assert ask(socket, {"type": "x-vector_reset"})["type"] == "x-vector"
 
 
 # ------------------------------------------------------------------------------------------- the extension
