@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from benchmarks import crowd, payloads, report, sessions, single, startup, vector
+from benchmarks import crowd, payloads, report, sessions, single, startup, tools, vector
 from benchmarks.machine import describe_machine
 from benchmarks.pairs import Row, Scale
 
@@ -20,6 +20,7 @@ GROUPS: dict[str, Callable[[Scale], list[Row]]] = {
     "texts": payloads.run_texts,
     "on-stock": sessions.run_on_stock,
     "stragglers": sessions.run_stragglers,
+    "tools": tools.run,
     "crowd": crowd.run,
     "startup": startup.run,
 }

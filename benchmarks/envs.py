@@ -14,8 +14,12 @@ from fastapi import FastAPI
 from gymnasium.spaces import Box, Discrete
 
 from openenv_gym.spaces.text import UnicodeText
-from openenv_gym_server import ServerSettings, create_gym_app
+from openenv_gym.tools import CallToolAction, CallToolObservation
+from openenv_gym.types import Observation
+from openenv_gym_server import ServerSettings, create_app, create_gym_app
 from openenv_gym_server.gym_environment import InlineGymEnvironment
+from openenv_gym_server.mcp_environment import MCPEnvironment
+from openenv_gym_server.tool_functions import tool
 
 SHAPE = (84, 84, 4)
 TEXT_LENGTH = 4096
@@ -76,3 +80,27 @@ def thread_cartpole(settings: ServerSettings) -> FastAPI:
     """CartPole with one thread a session, as environments are served that do not declare ``INLINE``."""
     InlineGymEnvironment.INLINE = False
     return create_gym_app("CartPole-v1", settings=settings)
+
+
+class Tools(MCPEnvironment):
+    """One tool, which costs nothing."""
+
+    SUPPORTS_CONCURRENT_SESSIONS = True
+
+    def reset(self, seed: int | None = None, episode_id: str | None = None, **_: Any) -> Observation:
+        """Nothing to do."""
+        return Observation()
+
+    @tool
+    def echo(self, text: str) -> str:
+        """Say it again.
+
+        Args:
+            text: what to say
+        """
+        return text
+
+
+def tools(settings: ServerSettings) -> FastAPI:
+    """An environment with a tool, in the mode that the settings say."""
+    return create_app(Tools, CallToolAction, CallToolObservation, env_name="tools", settings=settings)

@@ -15,7 +15,10 @@ from typing import Any
 
 import gymnasium
 import uvicorn
+from fastmcp import FastMCP
 from openenv.core.env_server import Action, Environment, Observation, State, create_fastapi_app
+from openenv.core.env_server.mcp_environment import MCPEnvironment
+from openenv.core.env_server.mcp_types import CallToolAction, CallToolObservation
 
 from benchmarks.envs import Frames, Texts
 
@@ -120,6 +123,34 @@ def stock_app(make: Callable[[], gymnasium.Env], observation: type[Any], encode:
     return create_fastapi_app(Wrapped, PlainAction, observation, max_concurrent_envs=CAPACITY)
 
 
+def stock_tools() -> Any:
+    """An environment with one tool, as one would write it for the stock package."""
+    server = FastMCP("tools")
+
+    @server.tool
+    def echo(text: str) -> str:
+        """Say it again."""
+        return text
+
+    class Tools(MCPEnvironment):
+        SUPPORTS_CONCURRENT_SESSIONS = True
+
+        def __init__(self) -> None:
+            super().__init__(server)
+
+        def reset(self, seed: int | None = None, episode_id: str | None = None, **_: Any) -> Any:
+            return Observation()
+
+        def _step_impl(self, action: Any, timeout_s: float | None = None, **_: Any) -> Any:
+            return Observation()
+
+        @property
+        def state(self) -> State:
+            return State()
+
+    return create_fastapi_app(Tools, CallToolAction, CallToolObservation, max_concurrent_envs=CAPACITY)
+
+
 def _cartpole() -> gymnasium.Env:
     return gymnasium.make("CartPole-v1", disable_env_checker=True)
 
@@ -129,6 +160,7 @@ APPS: dict[str, Callable[[], Any]] = {
     "stock": lambda: stock_app(_cartpole, VectorObservation, lambda obs: obs.tolist()),
     "stock-frames": lambda: stock_app(Frames, FrameObservation, lambda obs: obs.tolist()),
     "stock-base64": lambda: stock_app(Frames, TextObservation, lambda obs: base64.b64encode(obs.tobytes()).decode()),
+    "stock-tools": stock_tools,
     "stock-texts": lambda: stock_app(Texts, TextObservation, lambda obs: obs),
 }
 
