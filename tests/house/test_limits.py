@@ -16,6 +16,7 @@ PARAMETERS = 6
 DICTATED_SIGNATURES = {
     "openenv_gym.client:EnvClient.__init__": "openenv 0.10.0: clients written for it are made so",
     "openenv_gym.cli.serve:serve": "typer reads the options of a command from its parameters",
+    "openenv_gym.env:RemoteEnv.__init__": "gymnasium.make hands over every keyword of its caller",
     "openenv_gym.vector:RemoteVectorEnv.__init__": "gymnasium.make_vec hands over every keyword of its caller",
     "openenv_gym_server.app:create_app": "openenv 0.10.0: environments written for it call it so",
     "openenv_gym_server.app:create_fastapi_app": "openenv 0.10.0: environments written for it call it so",
