@@ -38,6 +38,7 @@ NOTES_KEY = "x-warnings"
 EXACT_INFO_KEY = "x-gymnasium-info"
 """Where a server of ours puts the exact form of an info whose plain form loses something."""
 
+_FLAGS = ("terminated", "truncated")
 _NO_METADATA: Mapping[str, Any] = {}
 
 
@@ -82,9 +83,8 @@ def read_info(outcome: Outcome) -> dict[str, Any]:
     if not metadata:
         return {}
     rest = {key: value for key, value in metadata.items() if not _is_read_elsewhere(key, value, outcome)}
-    flagged = all(isinstance(metadata.get(flag), bool) for flag in ("terminated", "truncated"))
     info = rest.get("info")
-    if not flagged or not isinstance(info, dict):
+    if not isinstance(info, dict) or not all(isinstance(metadata.get(flag), bool) for flag in _FLAGS):
         return rest
     del rest["info"]
     return decode_info(info, rest.pop(EXACT_INFO_KEY, None)) | rest
@@ -132,7 +132,7 @@ class SeedWatch:
 
 def _is_read_elsewhere(key: str, value: object, outcome: Outcome) -> bool:
     """Whether one of the other functions here gives this entry of the metadata its meaning."""
-    if key in {"terminated", "truncated"}:
+    if key in _FLAGS:
         return isinstance(value, bool)
     if key == "reward":
         return outcome.reward is None and isinstance(value, str) and value in SPELLED

@@ -30,7 +30,7 @@ from openenv_gym.vector_waiting import (
     finish_in_time,
     finish_one,
 )
-from openenv_gym.waiting import close_all, note_silence
+from openenv_gym.waiting import Lookout, close_all
 
 __all__ = ["EnvSession", "Rollout"]
 
@@ -95,6 +95,7 @@ class Rollout:
         self.outstanding = 0
         self._answers: deque[Answer] = deque()
         self._asked: list[EnvSession] = []
+        self._lookout = Lookout([session.shell for session in self.sessions])
         self._patience_s = 0.0
 
     @property
@@ -137,7 +138,7 @@ class Rollout:
         """Look at once for messages that nobody has asked for, where each session would look before it speaks."""
         plain = [session.shell for session in self._asked if not session.shell.session.extended]
         if len(plain) > 1:
-            note_silence(plain)
+            self._lookout.note_silence(plain)
 
     def begin_step(self, actions: Actions) -> None:
         """Ask every session for a step with its rows of the actions; see ``begin``."""
@@ -162,7 +163,7 @@ class Rollout:
         try:
             if len(self.sessions) == 1:
                 self.sessions[0].into = into
-            answers = finish_all(self._asked, until, self._patience_s)
+            answers = finish_all(self._asked, until, self._lookout, self._patience_s)
         except BaseException as error:
             self._end_unless(error, *((InvalidActionError,) if len(self.sessions) == 1 else ()))
             raise

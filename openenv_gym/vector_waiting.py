@@ -15,7 +15,7 @@ from openenv_gym.errors import RequestTimeoutError, VectorTimeoutError
 from openenv_gym.shell import Shell
 from openenv_gym.transports.base import ConnectionSettings
 from openenv_gym.vector_rows import Row, Rows
-from openenv_gym.waiting import heard_of, wait_any
+from openenv_gym.waiting import Lookout, wait_any
 
 __all__ = [
     "Answer",
@@ -103,12 +103,15 @@ def answer_deadline(settings: ConnectionSettings, *, reset: bool) -> Deadline | 
     return deadline_in(getattr(settings, setting) or None, setting)
 
 
-def finish_all(sessions: Sequence[Answering], until: float | None, patience_s: float = 0.0) -> list[Answer]:
+def finish_all(
+    sessions: Sequence[Answering], until: float | None, lookout: Lookout | None = None, patience_s: float = 0.0
+) -> list[Answer]:
     """Every session's answer, in the order of the sessions.
 
     Args:
         sessions: each with a request under way.
         until: when all must be there, besides their own deadlines; None: no further limit.
+        lookout: has all of these sessions, and is asked who has answered where there is to be patience.
         patience_s: how long the last session's answer is waited for before the others are looked at. A server answers
             in the order it was asked, as a rule, so that this is woken once for all of them; a failure of another is
             told that much later at most.
@@ -125,11 +128,11 @@ def finish_all(sessions: Sequence[Answering], until: float | None, patience_s: f
     answers: dict[int, Answer] = {}
     waiting = dict(enumerate(sessions))
     ready: list[int] = []
-    if patience_s:
+    if lookout is not None and patience_s:
         left_s = patience_s if until is None else min(patience_s, max(until - time.monotonic(), 0.0))
         wait_any([sessions[-1].shell], left_s)
-        heard = {id(shell) for shell in heard_of([session.shell for session in sessions])}
-        ready = [place for place, session in waiting.items() if id(session.shell) in heard]
+        heard = frozenset(lookout.heard_of())
+        ready = [place for place, session in waiting.items() if session.shell in heard]
     while waiting:
         # Once the time is over, each is late.
         for place in ready or _arrived(waiting, until) or list(waiting):

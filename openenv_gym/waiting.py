@@ -12,11 +12,13 @@ from collections.abc import Iterable, Sequence
 from openenv_gym.shell import Shell
 from openenv_gym.transports.readiness import Watch
 
-__all__ = ["close_all", "heard_of", "note_silence", "wait_any"]
+__all__ = ["Lookout", "close_all", "wait_any"]
 
 _LONGEST_S = 0.25
 """A look at every session follows after so long: the keeper may have read an answer just before its socket was
 polled."""
+
+_NO_DESCRIPTOR = -1
 
 _WITHOUT_DESCRIPTOR_S = 0.005
 """The same where a session is none that can be polled, as in memory."""
@@ -54,34 +56,43 @@ def wait_any(shells: Iterable[Shell], timeout_s: float | None) -> list[Shell]:
     return [shell for shell in waiting if id(shell) in found]
 
 
-def note_silence(shells: Sequence[Shell]) -> None:
-    """Tell the sessions that nothing has come in by one look at all of them, so that their next requests look no more.
-
-    Args:
-        shells: sessions with nothing under way.
-    """
-    heard = {id(shell) for shell in heard_of(shells)}
-    for shell in shells:
-        shell.silent = id(shell) not in heard
-
-
-def heard_of(shells: Sequence[Shell]) -> list[Shell]:
-    """Those of whom something has come, be it a part of an answer or the end, by one look at all of them."""
-    watch, by_descriptor = _watched(shells)
-    silent = {id(shell) for shell in by_descriptor.values() if not shell.ready}
-    silent -= {id(by_descriptor[descriptor]) for descriptor in watch.readable(0)}
-    return [shell for shell in shells if id(shell) not in silent]
-
-
 def _watched(shells: Iterable[Shell]) -> tuple[Watch, dict[int, Shell]]:
     """A watch of those that have a descriptor, and whose each is."""
     watch, by_descriptor = Watch(), {}
     for shell in shells:
         descriptor = shell.fileno()
-        if descriptor >= 0:
+        if descriptor != _NO_DESCRIPTOR:
             watch.add(descriptor)
             by_descriptor[descriptor] = shell
     return watch, by_descriptor
+
+
+class Lookout:
+    """One look at the same sessions, again and again; their sockets are registered once.
+
+    Args:
+        shells: the sessions, opened. One that is opened anew needs another lookout.
+    """
+
+    def __init__(self, shells: Sequence[Shell]) -> None:
+        self._watch, by_descriptor = _watched(shells)
+        descriptors = {id(shell): descriptor for descriptor, shell in by_descriptor.items()}
+        self._sockets = [(shell, descriptors.get(id(shell), _NO_DESCRIPTOR)) for shell in shells]
+
+    def note_silence(self, shells: Sequence[Shell]) -> None:
+        """Tell those of whom nothing has come, so that their next requests look no more.
+
+        Args:
+            shells: some of the sessions, with nothing under way.
+        """
+        heard = frozenset(self.heard_of())
+        for shell in shells:
+            shell.silent = shell not in heard
+
+    def heard_of(self) -> list[Shell]:
+        """Those of whom something has come, be it a part of an answer or the end."""
+        told = {_NO_DESCRIPTOR, *self._watch.readable(0)}
+        return [shell for shell, descriptor in self._sockets if descriptor in told or shell.ready]
 
 
 def close_all(shells: Sequence[Shell], timeout_s: float) -> None:

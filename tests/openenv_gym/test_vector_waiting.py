@@ -18,7 +18,7 @@ from openenv_gym.vector_waiting import (
     finish_in_time,
     finish_one,
 )
-from openenv_gym.waiting import close_all, wait_any
+from openenv_gym.waiting import Lookout, close_all, wait_any
 from tests.openenv_gym.talking import gate, gates, serve_talk
 
 
@@ -135,6 +135,10 @@ def test_an_answer_that_is_late_is_told_the_limit_and_the_setting_of_it(reset):
         finish_in_time(late, time.monotonic())
 
 
+def lookout(sessions):
+    return Lookout([session.shell for session in sessions])
+
+
 def test_in_lockstep_the_last_is_waited_for_and_the_others_are_there_by_then(sessions, monkeypatch):
     waited = []
 
@@ -147,7 +151,7 @@ def test_in_lockstep_the_last_is_waited_for_and_the_others_are_there_by_then(ses
         session.say(word)
     for session in sessions[:2]:
         assert wait_any([session.shell], 10.0)
-    assert finish_all(sessions, None, patience_s=10.0) == ["a", "b", "c"]
+    assert finish_all(sessions, None, lookout(sessions), 10.0) == ["a", "b", "c"]
     assert waited == [[sessions[2].shell]]
 
 
@@ -158,7 +162,7 @@ def test_patience_with_the_last_ends_and_all_are_heard(sessions):
         sessions[2].say("wait last")
         timer = threading.Timer(0.05, gates["last"].set)
         timer.start()
-        assert finish_all(sessions, None, patience_s=0.01) == ["a", "b", "wait last"]
+        assert finish_all(sessions, None, lookout(sessions), 0.01) == ["a", "b", "wait last"]
         timer.join()
 
 
@@ -168,5 +172,5 @@ def test_patience_ends_with_the_time_that_there_is(sessions):
             session.say("wait last")
         begun = time.monotonic()
         with pytest.raises(VectorTimeoutError):
-            finish_all(sessions, time.monotonic() + 0.05, patience_s=60.0)
+            finish_all(sessions, time.monotonic() + 0.05, lookout(sessions), 60.0)
         assert time.monotonic() - begun < 30.0

@@ -14,7 +14,7 @@ from openenv_gym.errors import ProtocolError, SessionLostError
 from openenv_gym.shell import Shell
 from openenv_gym.transports.base import ConnectionSettings
 from openenv_gym.transports.readiness import Readiness
-from openenv_gym.waiting import close_all, heard_of, note_silence, wait_any
+from openenv_gym.waiting import Lookout, close_all, wait_any
 from tests.openenv_gym.sleepy import release
 from tests.openenv_gym.test_shell import Server, shell_on
 from tests.sockets import until
@@ -135,13 +135,14 @@ def test_one_look_finds_who_has_said_what_nobody_asked_for(plain_url: str) -> No
     for shell, answers in zip(shells, (1, 2, 1), strict=True):
         shell.open()
         shell.request(messages.Reset, 10.0, data={"answers": answers})
-    until(lambda: heard_of(shells) == [shells[1]])
-    note_silence(shells)
+    lookout = Lookout(shells)
+    until(lambda: lookout.heard_of() == [shells[1]])
+    lookout.note_silence(shells)
     assert [shell.silent for shell in shells] == [True, False, True]
     shells[0].begin(messages.Step, data={})
     assert not shells[0].silent
     with pytest.raises(ProtocolError):
         shells[1].begin(messages.Step, data={})
-    note_silence(shells[1:])
+    lookout.note_silence(shells[1:])
     assert not shells[1].silent
     close_all(shells, 5.0)
