@@ -29,7 +29,7 @@ from openenv_gym.modes import Mode, read_mode, require_simulation
 from openenv_gym.providers.embedded import EmbeddedProvider
 from openenv_gym.providers.foreign import AnyProvider, ContainerProvider, stopping
 from openenv_gym.sync_client import SyncEnvClient
-from openenv_gym.transition import NOTES_KEY, read_notes, warn_caller
+from openenv_gym.transition import NOTES_KEY, metadata_of, own_reward, read_notes, warn_caller
 from openenv_gym.transports.base import ConnectionSettings, websocket_url
 from openenv_gym.types import StepResult
 
@@ -361,7 +361,8 @@ class EnvClient(ABC, Generic[ActT, ObsT, StateT]):
     def _read(self, reply: messages.Reply) -> StepResult[ObsT]:
         assert isinstance(reply, messages.ObservationReply)
         outcome = reply.data
-        payload = {"observation": outcome.observation, "reward": outcome.reward, "done": outcome.done}
+        reward = own_reward(outcome.reward, metadata_of(outcome))
+        payload = {"observation": outcome.observation, "reward": reward, "done": outcome.done}
         if outcome.metadata:
             metadata = outcome.metadata
             notes = read_notes(outcome)

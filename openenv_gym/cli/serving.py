@@ -181,7 +181,9 @@ class _Telling(uvicorn.Server):
 def _named(option: str, entry: str) -> tuple[str, Any]:
     name, equals, text = entry.partition("=")
     if not equals or not name.isidentifier():
-        raise SettingsError(f"expected {option} NAME=JSON, got {entry!r}", setting=_SETTINGS[option])
+        raise SettingsError(
+            f"expected {option} NAME=JSON{_COMMAS.get(option, '')}, got {entry!r}", setting=_SETTINGS[option]
+        )
     for read in (json.loads, ast.literal_eval):
         # Both spellings of true, false and none, since a Python programmer will type either.
         with contextlib.suppress(ValueError, SyntaxError):
@@ -191,3 +193,4 @@ def _named(option: str, entry: str) -> tuple[str, Any]:
 
 
 _SETTINGS = {"--env-kwarg": "env_kwargs", "--named-actions": "named_actions"}
+_COMMAS = {"--named-actions": " with a comma between two of them, or where a value has one all as a JSON object"}

@@ -19,6 +19,7 @@ from openenv_gym.errors import (
     UnreachableError,
     ValueMappingError,
 )
+from openenv_gym.generic_client import GenericEnvClient
 from openenv_gym.transports.base import ConnectionSettings
 from openenv_gym.types import StepResult
 from openenv_gym_server import create_gym_app
@@ -375,3 +376,17 @@ def test_nothing_is_left_to_warn_about_when_a_client_is_forgotten(talk):
         warnings.simplefilter("ignore", ResourceWarning)
         asyncio.run(play())
         gc.collect()
+
+
+@pytest.mark.parametrize("word", ["NaN", "Infinity", "-Infinity"])
+def test_a_reward_that_is_not_finite_is_a_number(word):
+    from openenv_gym_server import create_app
+    from tests.openenv_gym.talking import Heard, OurTalk, Say
+
+    class Odd(OurTalk):
+        def step(self, action):
+            return Heard(text="", reward=float(word))
+
+    with serve(create_app(Odd, Say, Heard)) as url, GenericEnvClient(url).sync() as client:
+        client.reset()
+        assert repr(client.step({"message": ""}).reward) == repr(float(word))

@@ -56,6 +56,7 @@ def test_a_keyword_argument_without_name_or_value_is_refused(entry):
         ('{"push": [0.5, -1], "2": 1}', {"push": [0.5, -1], "2": 1}),
         ('{"push": ', None),
         ("left", None),
+        ("aim=[1,2],wait=0", None),
         ("=0", None),
     ],
 )
