@@ -227,7 +227,9 @@ class MCPToolClient(EnvClient[Any, Any, State]):
         if not self.use_production_mode:
             return await self._call_by_step(name, arguments)
         await self._begin_session()
-        return plain_value(await self._mcp.call_tool(name, arguments, self.tool_timeout_s))
+        # As in simulation: models and dataclasses among them travel as their fields.
+        fields = CallToolAction(tool_name=name, arguments=arguments).model_dump()["arguments"]
+        return plain_value(await self._mcp.call_tool(name, fields, self.tool_timeout_s))
 
     @loopless
     async def get_tool(self, name: str) -> Tool | None:

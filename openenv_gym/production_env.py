@@ -108,7 +108,7 @@ def require_tools_alone(render_mode: str | None, env_kwargs: Mapping[str, Any] |
 def _needs_simulation(setting: str, value: object) -> SettingsError:
     return SettingsError(
         f"{setting}={value!r} needs mode='simulation': in production the server alone makes its environments, and an "
-        "agent has their tools alone",
+        "agent has their tools alone. Its operator says how they are made: openenv-gym serve … --env-kwarg, --seed",
         setting=setting,
     )
 

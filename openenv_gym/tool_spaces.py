@@ -35,8 +35,8 @@ def is_tool_call(schema: JSON) -> bool:
 
 
 def call_space() -> Space[Any]:
-    """The Space of calls: ``tool_name``, and ``arguments`` as the text of a JSON object."""
-    return Dict(tool_name=UnicodeText(), arguments=UnicodeText())
+    """The Space of calls: ``tool_name``, and ``arguments`` as the text of a JSON object; samples have no arguments."""
+    return Dict(tool_name=UnicodeText(), arguments=UnicodeText.sampling("{}"))
 
 
 def encode_call(action: Any) -> dict[str, Any]:

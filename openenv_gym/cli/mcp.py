@@ -50,6 +50,8 @@ def mcp(
         raise SettingsError(
             "openenv-gym mcp needs the official SDK: pip install openenv-gym[mcp]", setting="mcp"
         ) from error
+    if url.rstrip("/").endswith("/mcp"):
+        raise SettingsError(f"expected the server's own address, got {url}: leave out /mcp", setting="url")
     settings = settings_of(timeout, header)
     name = _name_of(url, settings)
     asyncio.run(_serve(functools.partial(tool_server, name), open_remote_tools(url, settings, production=production)))

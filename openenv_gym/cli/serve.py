@@ -15,6 +15,7 @@ import typer
 from openenv_gym.cli.serving import Service, run, url_of
 from openenv_gym.cli.workers import supervise
 from openenv_gym.errors import SettingsError
+from openenv_gym.transports.listening import listener
 
 __all__ = ["serve"]
 
@@ -163,9 +164,9 @@ def _given(context: typer.Context) -> dict[str, str]:
     return given
 
 
-def _announce(target: str, mode: str | None, listener: socket.socket) -> None:
+def _announce(target: str, mode: str | None, listening: socket.socket) -> None:
     """Say how to use the server: with port 0 nobody else knows the address."""
-    url = url_of(listener)
+    url = url_of(listening)
     typer.echo(f"{target} at {url}    {_one(target, mode, url)}")
 
 
@@ -195,8 +196,7 @@ _IDS = {"openenv_gym_envs.echo": "openenv/echo-v0"}
 def _listen(host: str, port: int) -> socket.socket:
     """A listening socket, or an error that says what to do."""
     try:
-        family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-        return socket.create_server((host, port), family=family, backlog=2048)
+        return listener(host, port)
     except OSError as error:
         raise SettingsError(
             f"expected to listen on {host} port {port}, but: {error.strerror or error}; choose others with --host and "

@@ -74,7 +74,12 @@ class Service:
         """
         text = self.named_actions.strip()
         if not text.startswith("{"):
-            return dict(_named("--named-actions", entry.strip()) for entry in text.split(",") if entry.strip())
+            named = [_named("--named-actions", entry.strip()) for entry in text.split(",") if entry.strip()]
+            if len(dict(named)) < len(named):
+                raise SettingsError(
+                    f"expected a name in --named-actions once, got {text[:200]!r}", setting="named_actions"
+                )
+            return dict(named)
         try:
             return dict(json.loads(text))
         except ValueError as error:

@@ -343,7 +343,7 @@ def _explanation(body: bytes) -> tuple[JSON, str] | None:
 def _timed_out(timeout_s: float | None) -> RequestTimeoutError:
     return RequestTimeoutError(
         f"expected the server to answer within {timeout_s:g} s, it did not; what was asked for may still be done. If "
-        "it may take longer, raise step_timeout_s, of an OpenEnv client message_timeout_s (None: no limit)",
+        "it may take longer, raise step_timeout_s, of an OpenEnv client message_timeout_s or tool_timeout_s",
         timeout_s=timeout_s,
     )
 

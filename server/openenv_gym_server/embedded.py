@@ -18,6 +18,7 @@ import uvicorn
 
 from openenv_gym.errors import OpenEnvGymError
 from openenv_gym.providers._boot import loaded
+from openenv_gym.transports.listening import listener
 from openenv_gym.types import ServerMode
 from openenv_gym_server.parent_line import ParentLine
 from openenv_gym_server.precedence import serving_options
@@ -70,7 +71,7 @@ def _prepare(target: str, mode: str | None, token: str | None, grace_s: float) -
     )
     app = load_app(target, settings, given={"token": "the token"} if private else {})
     loaded()
-    listener = socket.create_server(("127.0.0.1", 0), backlog=2048)
+    listening = listener("127.0.0.1", 0)
     config = uvicorn.Config(
         app,
         # Environments that raise are logged by the server itself; uvicorn's own lines are not for a learner's terminal.
@@ -80,7 +81,7 @@ def _prepare(target: str, mode: str | None, token: str | None, grace_s: float) -
         ws_ping_interval=None,
         **serving_options(app, settings),
     )
-    return uvicorn.Server(config), listener
+    return uvicorn.Server(config), listening
 
 
 def _take_stdout() -> TextIO:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import dataclasses
 import pickle
 import threading
+from typing import Any
 
 import pytest
+from pydantic import BaseModel
 
 from openenv_gym.errors import (
     ModeError,
@@ -29,15 +32,30 @@ NOWHERE = "http://127.0.0.1:1"
 RELEASE = threading.Event()
 
 
+class Point(BaseModel):
+    x: float
+    label: str = "here"
+
+
+@dataclasses.dataclass
+class Pair:
+    x: float
+    label: str
+
+
 class Patient(NativeNotes):
     """Has a tool that waits until it is let go."""
 
     def __init__(self) -> None:
         super().__init__()
         self.tool(name="hang")(self._hang)
+        self.tool(name="fields")(self._fields)
 
     def _hang(self) -> bool:
         return RELEASE.wait(10.0)
+
+    def _fields(self, given: dict[str, Any]) -> dict[str, Any]:
+        return given
 
 
 @pytest.fixture(scope="module")
@@ -95,6 +113,15 @@ def test_an_argument_may_be_called_name_and_none_is_nothing(notes):
         assert client.call_tool(name="write", text="a") == 1
         with pytest.raises(TypeError, match="name of a tool first"):
             client.call_tool(text="x")
+
+
+@pytest.mark.parametrize("mode", ["simulation", "production"])
+@pytest.mark.parametrize("given", [Point(x=0.5), Pair(0.5, "here"), {"x": 0.5, "label": "here"}])
+def test_models_among_the_arguments_travel_as_their_fields(notes, mode, given):
+    with MCPToolClient(notes, mode=mode).sync() as client:
+        if mode == "simulation":
+            client.reset()
+        assert client.call_tool("fields", given=given) == {"x": 0.5, "label": "here"}
 
 
 def test_after_close_only_connect_helps(notes):

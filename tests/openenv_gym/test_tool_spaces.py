@@ -35,6 +35,10 @@ def ours() -> Iterator[str]:
         yield url
 
 
+def test_a_sample_is_a_call() -> None:
+    assert encode_call(call_space().sample())["arguments"] == {}
+
+
 @pytest.mark.parametrize("action", [CallToolAction, StockCallToolAction])
 def test_the_schema_of_a_call_is_known_of_either_make(action: type[CallToolAction]) -> None:
     assert is_tool_call(action.model_json_schema())

@@ -23,6 +23,12 @@ def test_a_server_that_is_not_there_is_an_error_at_once() -> None:
     assert isinstance(run("http://127.0.0.1:9").exception, UnreachableError)
 
 
+def test_the_address_is_the_servers_and_not_the_one_of_its_tools() -> None:
+    error = run("http://127.0.0.1:9/env/mcp/").exception
+    assert isinstance(error, SettingsError)
+    assert "leave out /mcp" in str(error)
+
+
 @pytest.mark.parametrize("mode", ["training", ""])
 def test_a_wrong_mode_is_refused_with_the_valid_ones(mode: str) -> None:
     error = run("http://127.0.0.1:9", "--mode", mode).exception

@@ -57,6 +57,7 @@ def test_a_keyword_argument_without_name_or_value_is_refused(entry):
         ('{"push": ', None),
         ("left", None),
         ("aim=[1,2],wait=0", None),
+        ("left=0,left=1", None),
         ("=0", None),
     ],
 )
