@@ -18,7 +18,7 @@ from openenv_gym import frames, messages
 from openenv_gym.errors import ProtocolError, SettingsError, ValueMappingError
 from openenv_gym.info import decode_exact, encode_info
 from openenv_gym.interface import Interface
-from openenv_gym.json_text import encode_json
+from openenv_gym.json_text import encode_json, require_distinct_keys
 from openenv_gym.shell import Shell
 from openenv_gym.spaces import BufferCodec, codec_for
 from openenv_gym.spaces.atoms import spell_float
@@ -233,6 +233,7 @@ class BinaryEncoding(Encoding):
 
     @override
     def reset(self, data: Mapping[str, Any], timeout_s: float | None) -> Answer:
+        require_distinct_keys(data)
         return self._exchange(messages.Reset, frames.Kind.RESET, [encode_json(data)], timeout_s)
 
     @override

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from openenv_gym.client import EnvClient
 from openenv_gym.errors import ValueMappingError
+from openenv_gym.json_text import require_distinct_keys
 from openenv_gym.types import StepResult
 
 __all__ = ["GenericAction", "GenericEnvClient"]
@@ -48,6 +49,8 @@ class GenericEnvClient(EnvClient[Mapping[str, Any] | BaseModel, dict[str, Any], 
         if isinstance(action, Mapping):
             return dict(action)
         if isinstance(action, BaseModel):
+            # Here, for as JSON values one of two such keys is gone already.
+            require_distinct_keys(action.model_dump(warnings=False))
             return action.model_dump(mode="json")
         if dataclasses.is_dataclass(action) and not isinstance(action, type):
             return dataclasses.asdict(action)

@@ -5,8 +5,9 @@ Not for what a value means (``spaces``, ``exact.py``) nor for which messages the
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from itertools import chain
 from typing import Any, TypeAlias
 
@@ -14,7 +15,7 @@ import msgspec
 
 from openenv_gym.errors import ProtocolError, ValueMappingError
 
-__all__ = ["JSON", "JSONObject", "decode_json", "encode_json", "excerpt"]
+__all__ = ["JSON", "JSONObject", "decode_json", "encode_json", "excerpt", "require_distinct_keys", "shown"]
 
 JSON: TypeAlias = "bool | int | float | str | list[JSON] | dict[str, JSON] | None"
 JSONObject: TypeAlias = "dict[str, JSON]"
@@ -51,6 +52,71 @@ def encode_json(value: Any, *, finite: bool = False) -> bytes:
                 path=path,
             )
     return text
+
+
+def require_distinct_keys(value: Any, path: str = "$") -> None:
+    """Make sure that no two keys of one dictionary are the same in JSON: of such two only one would arrive.
+
+    For values that a caller gives; what was decoded or made by a codec has keys that are text.
+
+    Args:
+        value: anything that ``encode_json`` takes.
+        path: its place, for the error.
+
+    Raises:
+        ValueMappingError: they are; ``path`` says where.
+
+    Example:
+        >>> require_distinct_keys({1: "one", 2: "two"})
+        >>> require_distinct_keys({"x": {1: "one", "1": "another"}})
+        Traceback (most recent call last):
+            ...
+        openenv_gym.errors.ValueMappingError: expected keys that differ in JSON at $.x, ...
+    """
+    if _keys_are_text(value):
+        return
+    place = _find(value, _has_equal_keys)
+    if place is None:
+        return
+    place = path + place.removeprefix("$")
+    raise ValueMappingError(
+        f"expected keys that differ in JSON at {place}, got two of which one would replace the other, such as 1 and "
+        "'1'; give one of them another name",
+        path=place,
+    )
+
+
+def _keys_are_text(value: Any) -> bool:
+    """Whether it is plain to see that all keys in a value are text; nearly always it is."""
+    level = [value]
+    for _ in range(_MOST_LEVELS):
+        below: list[Any] = []
+        for item in level:
+            kind = type(item)
+            if kind is dict and all(type(key) is str for key in item):
+                below += [entry for entry in item.values() if type(entry) not in _PLAIN]
+            elif kind is list or kind is tuple:
+                below += [entry for entry in item if type(entry) not in _PLAIN]
+            else:
+                return kind in _PLAIN
+        if not below:
+            return True
+        level = below
+    return False
+
+
+def _has_equal_keys(value: Any) -> bool:
+    if not isinstance(value, Mapping) or all(type(key) is str for key in value):
+        return False
+    return len({_key_text(key) for key in value}) < len(value)
+
+
+def _key_text(key: Any) -> object:
+    """A key as it is in JSON; of one that has no JSON form the key itself."""
+    try:
+        return _encoder.encode({key: 0})
+    except (TypeError, ValueError):
+        return (key,)
 
 
 def _is_not_finite(value: Any) -> bool:
@@ -108,7 +174,9 @@ _PLAIN = {int, bool, str, float, type(None)}
 def _parts(value: Any) -> list[tuple[str, Any]]:
     if isinstance(value, msgspec.Struct):
         return [(f".{name}", getattr(value, name)) for name in value.__struct_fields__]
-    if isinstance(value, dict):
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        return [(f".{field.name}", getattr(value, field.name, None)) for field in dataclasses.fields(value)]
+    if isinstance(value, Mapping):
         return [(f".{key}", entry) for key, entry in value.items()]
     if isinstance(value, list | tuple | set | frozenset):
         return [(f"[{index}]", entry) for index, entry in enumerate(value)]
@@ -131,3 +199,11 @@ def excerpt(text: bytes | str) -> str:
     """The beginning of a text, for an error."""
     start = text[:200]
     return start.encode("utf-8", "replace").decode() if isinstance(start, str) else start.decode("utf-8", "replace")
+
+
+def shown(value: JSON) -> str:
+    """The beginning of a value's text, for an error; never fails, however a peer has nested it."""
+    try:
+        return str(value)[:200]
+    except (RecursionError, ValueError):
+        return f"a {type(value).__name__} that is nested too deeply to show"

@@ -20,7 +20,7 @@ from openenv_gym.errors import (
     SessionLostError,
     ToolCallError,
 )
-from openenv_gym.json_text import JSON, JSONObject, decode_json, excerpt
+from openenv_gym.json_text import JSON, JSONObject, decode_json, excerpt, shown
 
 __all__ = [
     "TOOL_FAILURES",
@@ -69,11 +69,13 @@ def read_answer(payload: bytes, request_id: int, url: str) -> tuple[JSON, JSONOb
             received=error.received,
         ) from error
     if isinstance(answer, dict) and answer.get("jsonrpc") == "2.0":
-        failure = answer.get("error")
-        # It may be that of a request whose id could not be read.
-        if isinstance(failure, dict) and answer.get("id") in {request_id, None}:
+        failure, answered = answer.get("error"), answer.get("id")
+        # Not by equality alone: 1.0 and true equal 1.
+        own = type(answered) is int and answered == request_id
+        # An error may be that of a request whose id could not be read.
+        if isinstance(failure, dict) and (own or answered is None):
             return None, failure
-        if failure is None and "result" in answer and answer.get("id") == request_id:
+        if failure is None and "result" in answer and own:
             return answer["result"], None
     raise ProtocolError(
         f"expected {url} to answer request {request_id} in JSON-RPC 2.0, got {excerpt(payload)!r}; check that base_url "
@@ -127,11 +129,11 @@ def call_failure(name: str, error: Mapping[str, Any]) -> OpenEnvGymError:
     """
     code, text, data = _read_error(error)
     kind = data.get("error_type")
-    if kind not in TOOL_FAILURES:
-        if _names_no_session(code, text):
-            return _session_gone(text)
-        kind = _kind_of(code, text)
-    return tool_call_error(name, text, str(kind), data=data)
+    if isinstance(kind, str) and kind in TOOL_FAILURES:
+        return tool_call_error(name, text, kind, data=data)
+    if _names_no_session(code, text):
+        return _session_gone(text)
+    return tool_call_error(name, text, _kind_of(code, text), data=data)
 
 
 def result_of_call(name: str, result: JSON) -> JSON:
@@ -142,15 +144,15 @@ def result_of_call(name: str, result: JSON) -> JSON:
     Raises:
         ToolCallError: the call failed.
     """
-    if not isinstance(result, dict):
-        return result
-    if "tool_name" in result and "result" in result:
+    while isinstance(result, dict) and "tool_name" in result and "result" in result:
         error = result.get("error")
         if isinstance(error, dict):
             kind = error.get("error_type")
             known = kind if isinstance(kind, str) and kind in TOOL_FAILURES else "execution_error"
-            raise tool_call_error(name, str(error.get("message")), known)
-        return result_of_call(name, result["result"])
+            raise tool_call_error(name, _words(error.get("message")), known)
+        result = result["result"]
+    if not isinstance(result, dict):
+        return result
     if result.get("is_error") is True or result.get("isError") is True:
         raise tool_call_error(name, "\n".join(texts_of(result)) or "it did not say why", "execution_error")
     return result
@@ -176,7 +178,11 @@ def tool_call_error(name: str, text: str, kind: str, *, data: Mapping[str, Any] 
 
 def _read_error(error: Mapping[str, Any]) -> tuple[int, str, Mapping[str, Any]]:
     code, data = error.get("code"), error.get("data")
-    return code if isinstance(code, int) else 0, str(error.get("message")), data if isinstance(data, dict) else {}
+    return code if isinstance(code, int) else 0, _words(error.get("message")), data if isinstance(data, dict) else {}
+
+
+def _words(message: JSON) -> str:
+    return message if isinstance(message, str) else shown(message)
 
 
 def _kind_of(code: int, text: str) -> str:

@@ -24,6 +24,7 @@ from openenv_gym.errors import (
     SettingsError,
     ValueMappingError,
 )
+from openenv_gym.json_text import require_distinct_keys
 from openenv_gym.loopless import loopless
 from openenv_gym.mcp_answers import texts_of, tool_call_error
 from openenv_gym.modes import Mode
@@ -285,6 +286,8 @@ class MCPToolClient(EnvClient[Any, Any, State]):
         if isinstance(action, ListToolsAction | CallToolAction):
             return action.model_dump(exclude=None if action.metadata else {"metadata"})
         if isinstance(action, BaseModel):
+            # Here, for as JSON values one of two such keys is gone already.
+            require_distinct_keys(action.model_dump(warnings=False))
             return action.model_dump(mode="json")
         if isinstance(action, Mapping):
             return dict(action)

@@ -120,9 +120,10 @@ class Session:
             SessionLostError: the session is broken.
             SessionStateError: the request may not be made now, another awaits its answer, or the peer does not speak
                 the subprotocol that the request belongs to.
-            ValueMappingError: a field has no JSON form. Nothing is pending then.
+            ValueMappingError: a field has no JSON form, or keys that are one in JSON. Nothing is pending then.
         """
         self._require(kind)
+        json_text.require_distinct_keys(fields.get("data"), "$.data")
         if self.extended:
             fields["id"] = self._last_id + 1
         request = kind(**fields)

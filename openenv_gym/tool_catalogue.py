@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from openenv_gym import messages
 from openenv_gym.errors import ProtocolError, ServerError, SettingsError
-from openenv_gym.json_text import JSON, JSONObject
+from openenv_gym.json_text import JSON, JSONObject, shown
 from openenv_gym.session import SessionState
 
 if TYPE_CHECKING:
@@ -68,13 +68,36 @@ def read_tools(tools: JSON | list[JSONObject], base_url: str) -> list[dict[str, 
     return [_read(tool, base_url) for tool in (tools if isinstance(tools, list) else [tools])]
 
 
+def _is_shallow(value: JSON) -> bool:
+    """Whether a value can be copied and shown like any other: deep ones exhaust Python's stack."""
+    level: list[JSON] = [value]
+    for _ in range(_MAX_LEVELS):
+        below: list[JSON] = []
+        for item in level:
+            below += item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+        if not below:
+            return True
+        level = below
+    return False
+
+
+_MAX_LEVELS = 192
+"""Levels of JSON that a tool's input schema may have; each level of a schema has up to three."""
+
+
 def _read(tool: JSON, base_url: str) -> dict[str, Any]:
     name = tool.get("name") if isinstance(tool, dict) else None
     schema = tool.get("input_schema", tool.get("inputSchema")) if isinstance(tool, dict) else None
     if not isinstance(name, str) or not isinstance(schema, dict | None):
         raise ProtocolError(
-            f"expected {base_url} to list tools with a name and an input schema, got {str(tool)[:200]}",
-            received=str(tool)[:200],
+            f"expected {base_url} to list tools with a name and an input schema, got {shown(tool)}",
+            received=shown(tool),
+        )
+    if not _is_shallow(schema):
+        raise ProtocolError(
+            f"expected {base_url} to list tools whose input schemas nest at most {_MAX_LEVELS} deep, that of {name!r} "
+            "does not; ask its author",
+            received=name[:200],
         )
     assert isinstance(tool, dict)
     return {"name": name, "description": str(tool.get("description") or ""), "input_schema": schema or {}}

@@ -11,6 +11,7 @@ import contextlib
 import functools
 import os
 import signal
+import sys
 from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from typing import Annotated, Any
@@ -90,7 +91,7 @@ async def _serve(server_of: Callable[..., Any], opening: AbstractAsyncContextMan
 
 
 async def _converse(server: Any) -> None:
-    from mcp.server.stdio import stdio_server  # noqa: PLC0415
+    from openenv_gym.cli.standard_streams import standard_streams  # noqa: PLC0415
 
-    async with stdio_server() as (received, sent):
+    async with standard_streams(sys.stdin.buffer, sys.stdout.buffer) as (received, sent):
         await server.run(received, sent, server.create_initialization_options())

@@ -35,7 +35,8 @@ def number_box(schema: JSONObject, place: Place) -> Box:
     lowest, highest = _inside(low, upward=True, whole=whole), _inside(high, upward=False, whole=whole)
     if not lowest <= highest:
         raise place.fault(f"expected bounds with a value between them, got {lowest} and {highest}")
-    endless = np.array(math.isinf(lowest)), np.array(math.isinf(highest))
+    # Of integers not by math, which makes floats of them: 10**400 is none.
+    endless = np.array(lowest == -math.inf), np.array(highest == math.inf)
     if not whole:
         return bounded_box(np.array(lowest, np.float64), np.array(highest, np.float64), *endless)
     least = int(_INT64.min) if endless[0] else int(lowest)

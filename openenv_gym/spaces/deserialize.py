@@ -23,6 +23,7 @@ from openenv_gym.spaces.atoms import integer_of, list_of, text_of
 from openenv_gym.spaces.codec import Fault, describe
 from openenv_gym.spaces.limits import (
     BYTES_PER_CHARACTER,
+    BYTES_PER_SAMPLED,
     BYTES_PER_SPACE,
     MAX_DEPTH,
     MAX_DIMENSIONS,
@@ -176,10 +177,14 @@ def _read_multi_binary(document: JSONObject, place: _Place) -> MultiBinary:
 def _read_text(document: JSONObject, place: _Place) -> Text:
     charset = text_of(document["charset"])
     place.take(len(charset) * BYTES_PER_CHARACTER)
+    # Samples are of any length up to it.
+    place.take(max(0, integer_of(document["max_length"])) * BYTES_PER_SAMPLED)
     return Text(integer_of(document["max_length"]), min_length=integer_of(document["min_length"]), charset=charset)
 
 
-def _read_unicode_text(document: JSONObject, _: _Place) -> UnicodeText:
+def _read_unicode_text(document: JSONObject, place: _Place) -> UnicodeText:
+    # Samples are hardly longer than that.
+    place.take(max(0, integer_of(document["min_length"])) * BYTES_PER_SAMPLED)
     return UnicodeText(integer_of(document["max_length"]), min_length=integer_of(document["min_length"]))
 
 

@@ -2,11 +2,16 @@
 
 For ``mapping.py``. Where a Space publishes itself (``x-gymnasium-space``) the codecs of ``values.py`` are used
 instead.
+
+What is written may be said more plainly than the Space has it, where only one thing can be meant: a listed text by
+itself beside its index, a value of a union without the index of its alternative, and fields that are not required may
+be left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import contextlib
+from collections.abc import Collection, Mapping
 from collections.abc import Sequence as PySequence
 from typing import Any
 
@@ -15,7 +20,7 @@ from gymnasium.spaces import Dict, Discrete, OneOf
 from typing_extensions import override
 
 from openenv_gym.errors import ProtocolError, ValueMappingError
-from openenv_gym.json_text import JSON, decode_json, encode_json
+from openenv_gym.json_text import JSON, decode_json, encode_json, shown
 from openenv_gym.spaces.codec import Fault, ValueCodec, describe, under
 from openenv_gym.spaces.text import UnicodeText
 from openenv_gym.spaces.values import DictCodec, OneOfCodec, codec_for
@@ -36,26 +41,75 @@ class EnumCodec(ValueCodec):
 
     @override
     def write(self, sample: Any) -> JSON:
-        index = self._index.write(sample)
-        self._index.check(index)
+        if sample is None or isinstance(sample, str):
+            # Neither is an index.
+            place = self._place(sample)
+            if place is None:
+                raise self._none_of_them(sample)
+            return self._values[place]
+        try:
+            index = self._index.write(sample)
+            self._index.check(index)
+        except Fault:
+            raise self._none_of_them(sample) from None
         return self._values[index]  # type: ignore[index]  # a Discrete writes integers
+
+    def plain(self, value: Any) -> JSON:
+        """A listed value itself, or by its index where that can mean no other; for a union, which may leave one out.
+
+        Raises:
+            Fault: it is neither, or each of two values.
+        """
+        value = bool(value) if isinstance(value, np.bool_) else value
+        places = {self._place(value)}
+        if isinstance(value, int | np.integer) and not isinstance(value, bool) and not self.is_null:
+            places.add(int(value) if 0 <= value < len(self._values) else None)
+        places -= {None}
+        if len(places) != 1:
+            raise self._none_of_them(value)
+        return self._values[places.pop() or 0]
+
+    @property
+    def is_null(self) -> bool:
+        """Whether null is all there is."""
+        return self._values == (None,)
+
+    def _place(self, value: Any) -> int | None:
+        try:
+            return self._places.get(_identity(value))
+        except (RecursionError, TypeError):
+            return None
+
+    def _none_of_them(self, sample: Any) -> Fault:
+        return Fault(f"an index below {len(self._values)} or a text of {self}", describe(sample))
+
+    def __str__(self) -> str:
+        """The values by their indices."""
+        listed = ", ".join(f"{index}: {_short(value)}" for index, value in enumerate(self._values[:_SHOWN]))
+        return f"{{{listed}{', …' * (len(self._values) > _SHOWN)}}}"
 
     @override
     def read(self, value: JSON) -> Any:
-        try:
-            place = self._places.get(_identity(value))
-        except RecursionError:
-            place = None
+        place = self._place(value)
         if place is None:
-            listed = ", ".join(describe(known) for known in self._values[:8])
+            listed = ", ".join(describe(known) for known in self._values[:_SHOWN])
             raise Fault(
-                f"one of {len(self._values)} values ({listed}{' …' * (len(self._values) > 8)})", describe(value)
+                f"one of {len(self._values)} values ({listed}{' …' * (len(self._values) > _SHOWN)})", describe(value)
             )
         return np.int64(place)
 
     @override
     def check(self, sample: Any) -> None:
         self._index.check(sample)
+
+
+_SHOWN = 8
+"""Values and alternatives that a message lists."""
+
+
+def _short(value: JSON) -> str:
+    """A value in a list of them."""
+    return "null" if value is None else repr(value)[:40] if isinstance(value, str) else shown(value)[:40]
 
 
 def _identity(value: JSON) -> Any:
@@ -130,7 +184,11 @@ class JsonTextCodec(ValueCodec):
 
 
 class UnionCodec(OneOfCodec):
-    """One of several schemas: a ``OneOf``, whose index is not on the wire. A value is the first that it fits."""
+    """One of several schemas: a ``OneOf``, whose index is not on the wire. A value is the first that it fits.
+
+    Written may also be what an alternative writes, without the index, where all that take it write the same. A tuple of
+    two that begins with an index is always a pair of index and value; of a list of two, it must be the only reading.
+    """
 
     __slots__ = ()
 
@@ -139,7 +197,34 @@ class UnionCodec(OneOfCodec):
 
     @override
     def write(self, sample: Any) -> JSON:
-        return super().write(sample)[1]  # type: ignore[index]  # a OneOf writes pairs
+        paired: Fault | None = None
+        readings: list[JSON] = []
+        if isinstance(sample, tuple | list) and len(sample) == 2 and self._is_index(sample[0]):
+            try:
+                readings.append(super().write(sample)[1])  # type: ignore[index]  # a OneOf writes pairs
+            except Fault as fault:
+                paired = fault
+            if isinstance(sample, tuple):
+                if paired is not None:
+                    raise paired
+                return readings[0]
+        for part in self._parts:
+            with contextlib.suppress(Fault):
+                readings.append(_plain(part, sample))
+        if readings and len({_identity(reading) for reading in readings}) == 1:
+            return readings[0]
+        if paired is not None and not readings:
+            raise paired
+        raise Fault(f"{'one meaning: ' * bool(readings)}a pair of index and value of {self}", describe(sample))
+
+    def _is_index(self, index: Any) -> bool:
+        whole = isinstance(index, int | np.integer) and not isinstance(index, bool)
+        return whole and 0 <= index < len(self._parts)
+
+    def __str__(self) -> str:
+        """The alternatives by their indices."""
+        listed = ", ".join(f"{index}: {_alternative(part)}" for index, part in enumerate(self._parts[:_SHOWN]))
+        return f"{{{listed}{', …' * (len(self._parts) > _SHOWN)}}} or a value alone that only one of them takes"
 
     @override
     def read(self, value: JSON) -> tuple[np.int64, Any]:
@@ -157,19 +242,56 @@ class UnionCodec(OneOfCodec):
         return outside
 
 
+def _plain(part: ValueCodec, value: Any) -> JSON:
+    """What an alternative writes of a value without its index."""
+    if isinstance(part, EnumCodec):
+        return part.plain(value)
+    if isinstance(value, bool | np.bool_):
+        # Elsewhere true is 1; here that would make another value of it.
+        if isinstance(part, BooleanCodec):
+            return bool(value)
+        raise Fault("a value", describe(value))
+    return part.write(value)
+
+
+def _alternative(part: ValueCodec) -> str:
+    if isinstance(part, EnumCodec):
+        return "null" if part.is_null else f"one of {part}"
+    return "JSON text" if isinstance(part, JsonTextCodec) else str(part.space)[:80]
+
+
 class FieldsCodec(DictCodec):
     """An object with declared fields: a ``Dict``. Unknown fields are passed over; absent ones have their default.
 
     Args:
         parts: the codec of each field.
         defaults: the JSON default of each field that has one.
+        required: the fields that are written in any case; None: all.
     """
 
-    __slots__ = ("_defaults",)
+    __slots__ = ("_defaults", "_optional")
 
-    def __init__(self, parts: Mapping[str, ValueCodec], defaults: Mapping[str, JSON]) -> None:
+    def __init__(
+        self,
+        parts: Mapping[str, ValueCodec],
+        defaults: Mapping[str, JSON],
+        required: Collection[str] | None = None,
+    ) -> None:
         super().__init__(Dict([(key, part.space) for key, part in parts.items()]), parts)
         self._defaults = dict(defaults)
+        self._optional = frozenset(() if required is None else parts.keys() - set(required))
+
+    @override
+    def _keys(self, given: Mapping[Any, Any]) -> Fault:
+        return super()._keys({**dict.fromkeys(self._optional), **given})
+
+    @override
+    def write(self, sample: Any) -> JSON:
+        if isinstance(sample, Mapping) and len(sample) < len(self._parts):
+            given = {key: part for key, part in self._parts if key in sample or key not in self._optional}
+            if len(given) == len(sample):
+                return DictCodec(Dict(), given).write(sample)
+        return super().write(sample)
 
     @override
     def read(self, value: JSON) -> dict[str, Any]:

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from openenv_gym.errors import SpaceMappingError
 
-__all__ = ["BYTES_PER_CHARACTER", "BYTES_PER_SPACE", "MAX_BYTES", "MAX_DEPTH", "MAX_DIMENSIONS", "Budget"]
+__all__ = [
+    "BYTES_PER_CHARACTER",
+    "BYTES_PER_SAMPLED",
+    "BYTES_PER_SPACE",
+    "MAX_BYTES",
+    "MAX_DEPTH",
+    "MAX_DIMENSIONS",
+    "Budget",
+]
 
 MAX_DEPTH = 64
 """How deep Spaces, schemas and tagged values may nest."""
@@ -26,6 +34,9 @@ references a short schema can repeat a part of itself without end."""
 BYTES_PER_CHARACTER = 256
 """What each character of a charset is counted as: Gymnasium keeps it in a string, a set, a tuple and a table."""
 
+BYTES_PER_SAMPLED = 16
+"""What each character of a sample is counted as: it is picked as a number first."""
+
 
 class Budget:
     """The bytes one document may still ask for.
@@ -34,10 +45,10 @@ class Budget:
         size: how many there are at first.
     """
 
-    __slots__ = ("_left",)
+    __slots__ = ("_left", "_size")
 
     def __init__(self, size: int = MAX_BYTES) -> None:
-        self._left = size
+        self._left = self._size = size
 
     def take(self, size: int, path: str) -> None:
         """Count bytes before they are allocated.
@@ -47,7 +58,7 @@ class Budget:
         """
         if size > self._left:
             raise SpaceMappingError(
-                f"expected Spaces of at most {MAX_BYTES} bytes in one document, got more at {path}; "
+                f"expected Spaces of at most {self._size} bytes in all, got more at {path}; "
                 "pass the Space itself instead",
                 path=path,
             )

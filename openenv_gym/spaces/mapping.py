@@ -22,6 +22,8 @@ anyOf, oneOf, a list of types                    ``OneOf`` (null first); numbers
                                                  listed values one ``Discrete``
 ===============================================  ================================================================
 
+What is written may also be said more plainly than the Space has it, where only one thing can be meant (``fields.py``).
+
 The Space may allow more than the schema, where the schema says ``pattern``, ``multipleOf``, ``uniqueItems``, ``not``
 or the like; the server then has the last word.
 """
@@ -35,11 +37,13 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from gymnasium.spaces import Box, Discrete, Sequence, Space, Tuple
 
+from openenv_gym.errors import SpaceMappingError
 from openenv_gym.json_text import JSON, JSONObject
 from openenv_gym.spaces.bounds import length_of, number_box
 from openenv_gym.spaces.codec import ValueCodec
 from openenv_gym.spaces.deserialize import bounded_box, bytes_of_box, space_from_json
 from openenv_gym.spaces.fields import BooleanCodec, EnumCodec, FieldCodec, FieldsCodec, JsonTextCodec, UnionCodec
+from openenv_gym.spaces.limits import BYTES_PER_SAMPLED, Budget
 from openenv_gym.spaces.resolve import Place, alternatives, resolve
 from openenv_gym.spaces.schema import ANNOTATION
 from openenv_gym.spaces.text import DEFAULT_MAX_LENGTH, UnicodeText
@@ -93,6 +97,7 @@ def mapping_from_schema(
     flatten: bool = True,
     role: Literal["action", "observation"] = "action",
     path: str = "$",
+    budget: Budget | None = None,
 ) -> SchemaMapping:
     """The Space of a whole action or observation object, and the conversion.
 
@@ -105,6 +110,7 @@ def mapping_from_schema(
         flatten: whether an object with one field is that field's Space; else it is a ``Dict`` of it.
         role: an action may leave out what is not required; an observation may not.
         path: the place of the schema, for errors.
+        budget: what the Spaces may take together, where this is one schema of several.
 
     Raises:
         SpaceMappingError: a part has no Space; ``path`` says which.
@@ -117,8 +123,17 @@ def mapping_from_schema(
         >>> mapping.space, mapping.encode(2), mapping.decode({"move": 1})
         (Discrete(4), {'move': 2}, np.int64(1))
     """
-    whole, place = resolve(schema, Place(schema if isinstance(schema, dict) else {}, path))
-    codec = _top(whole, place, flatten=flatten, required_only=role == "action")
+    root = Place(schema if isinstance(schema, dict) else {}, path, budget=budget or Budget())
+    try:
+        whole, place = resolve(schema, root)
+        codec = _top(whole, place, flatten=flatten, required_only=role == "action")
+    except SpaceMappingError:
+        raise
+    except (ArithmeticError, MemoryError, RecursionError, TypeError, ValueError) as error:
+        # A peer may write anything at all.
+        raise root.fault(
+            f"expected a JSON Schema with Spaces of an ordinary size and depth ({error!r:.200})"
+        ) from error
     field = codec.field if isinstance(codec, FieldCodec) else None
     return SchemaMapping(codec.space, codec.encode, codec.decode, codec.decode_member, field)
 
@@ -222,6 +237,8 @@ def _string(schema: JSONObject, place: Place) -> ValueCodec:
     longest = length_of(schema, "maxLength", place)
     if longest is None:
         longest = max(DEFAULT_MAX_LENGTH, shortest)
+    # Every sample is as long.
+    place.budget.take(shortest * BYTES_PER_SAMPLED, place.path)
     if shortest > longest:
         raise place.fault(f"expected minLength up to maxLength, got {shortest} and {longest}")
     return codec_for(UnicodeText(longest, min_length=shortest))
@@ -316,10 +333,11 @@ def _object(schema: JSONObject, place: Place) -> ValueCodec:
         raise place.down("properties").fault("expected an object of schemas")
     if not properties and schema.get("additionalProperties") is not False:
         return JsonTextCodec(objects=True)
-    for name in _required(schema, place):
+    required = _required(schema, place)
+    for name in required:
         if name not in properties:
             raise place.down("required").fault(f"expected properties to have the required {name!r}")
-    return FieldsCodec(*_parts(properties, place))
+    return FieldsCodec(*_parts(properties, place), required)
 
 
 def _parts(properties: JSONObject, place: Place) -> tuple[dict[str, ValueCodec], JSONObject]:

@@ -117,10 +117,25 @@ def _merge(first: JSONObject, second: JSONObject, place: Place) -> JSONObject:
         if key not in merged or merged[key] == value or key in _ANNOTATIONS:
             merged[key] = value
         elif key in _MERGERS:
+            if not all(_fits(key, each) for each in (merged[key], value)):
+                raise place.down(key).fault("expected a keyword with a value of its kind")
             merged[key] = _MERGERS[key](merged[key], value, place)
         else:
             raise place.fault(f"expected schemas that can be merged, got two different {key!r}")
     return merged
+
+
+def _fits(key: str, value: JSON) -> bool:
+    """Whether a keyword's value is of the kind that its merger takes."""
+    if key in ("type", "required"):
+        names = [value] if key == "type" and isinstance(value, str) else value
+        return isinstance(names, list) and all(isinstance(name, str) for name in names)
+    if key.startswith(("min", "max", "exclusive")):
+        return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, _KINDS.get(key, object))
+
+
+_KINDS: dict[str, type] = {"properties": dict, "enum": list}
 
 
 def _merge_properties(first: Any, second: Any, _: Place) -> JSON:

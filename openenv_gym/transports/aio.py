@@ -25,6 +25,7 @@ __all__ = ["AsyncTransport", "SocketCalls", "ThreadCalls", "awaited"]
 
 _T = TypeVar("_T")
 
+_READS_A_TURN = 4  # of a call whose answer keeps coming, between which the loop's other tasks have theirs
 _A_WHILE_S = 0.2  # after which a waiting thread looks whether anybody still waits for it
 
 
@@ -110,8 +111,10 @@ class SocketCalls:
 
     async def _drive(self, waits: Waits) -> None:
         """Wait, in this task, as a call needs it."""
-        for left in waits:
+        for step, left in enumerate(waits, 1):
             if self._connection.unread:
+                if step % _READS_A_TURN == 0:
+                    await asyncio.sleep(0)
                 continue
             if self._connection.writing:
                 await self._writable(left)
@@ -246,8 +249,12 @@ class _Watch:
         if waiter is None or waiter.done():
             return
         try:
-            for _ in self._waits:
+            for step, _ in enumerate(self._waits, 1):
                 if not self._connection.unread:
+                    break
+                if step == _READS_A_TURN:
+                    # No poll would tell of the rest.
+                    self.loop.call_soon(self._go_on)
                     break
             else:
                 waiter.set_result(True)

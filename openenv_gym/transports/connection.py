@@ -34,6 +34,7 @@ Waits: TypeAlias = "Iterator[float | None]"
 _OPEN = State.OPEN
 
 _READS_A_LOOK = 4  # for a message behind pings, or longer than the buffer
+_FRAMES_A_READ = 32  # so that a flood of small ones keeps nobody from looking at the clock
 _READS_A_VISIT = 16  # of the keeper: what is left waits for its next round or for the next call
 _KEEPER_PATIENCE_S = 10.0  # for a visit of the keeper, which takes microseconds unless its thread is starved
 
@@ -304,7 +305,9 @@ class Connection:
 
     def _feed(self, data: bytes | memoryview) -> None:
         """Sort what has come: messages to the inbox, the protocol's own answers (pongs) to the output."""
-        self._framing.feed(data)
+        rest = self._framing.feed(data, _FRAMES_A_READ)
+        if rest:
+            self._stream.give_back(rest)
         if self._protocol.parser_exc is not None:
             self._raise_foreign()
         for reply in self._protocol.data_to_send():

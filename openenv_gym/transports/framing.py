@@ -57,7 +57,7 @@ class Framing:
         >>> from websockets.uri import parse_uri
         >>> client = Framing(ClientProtocol(parse_uri("ws://a/"), state=State.OPEN), 100)
         >>> server = Framing(ServerProtocol(state=State.OPEN), 100)
-        >>> server.feed(b"".join(client.encode(b"hello", text=True)))
+        >>> rest = server.feed(b"".join(client.encode(b"hello", text=True)))
         >>> server.messages.popleft()
         Frame(payload=b'hello', text=True)
     """
@@ -111,9 +111,19 @@ class Framing:
             payload = apply_mask(payload, mask)
         return (head + payload,) if length < _APART else (head, payload)
 
-    def feed(self, data: _Bytes) -> None:
-        """Take what has come; it may change afterwards."""
-        while data:
+    def feed(self, data: _Bytes, most: int | None = None) -> _Bytes:
+        """Take what has come; it may change afterwards.
+
+        Args:
+            data: the bytes.
+            most: frames to take at once; None: all.
+
+        Returns:
+            What was not taken: it is to come again, before anything else does.
+        """
+        frames = 0
+        while data and frames != most:
+            frames += 1
             if self._head:
                 data, self._head = self._head + bytes(data), b""
             if self._left:
@@ -127,6 +137,7 @@ class Framing:
                 data = self._begin(data)
             else:
                 data = self._pass_on(data, len(data))
+        return data
 
     def filled(self, size: int) -> None:
         """So many bytes were put where ``target`` said."""

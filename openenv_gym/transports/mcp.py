@@ -25,7 +25,7 @@ from openenv_gym.errors import (
     SessionStateError,
     UnreachableError,
 )
-from openenv_gym.json_text import JSON, JSONObject, encode_json
+from openenv_gym.json_text import JSON, JSONObject, encode_json, require_distinct_keys, shown
 from openenv_gym.line import Line, Place
 from openenv_gym.loopless import blocking, drive, loopless
 from openenv_gym.mcp_answers import call_failure, read_answer, request_failure, result_of_call, tool_call_error
@@ -40,6 +40,7 @@ Address = Callable[[], Awaitable[tuple[str, ConnectionSettings]]]
 """Gives the server's base URL and how to reach it, asked for each session anew; a loopless coroutine function."""
 
 _PATH = "/mcp"
+_CREATE = "openenv/session/create"
 _GRACE_S = 1.0
 _CLOSED = "this client closed it"
 
@@ -155,7 +156,8 @@ class McpCalls:
         Raises:
             ToolCallError: the call gave no result; ``error_type`` says why, the server's silence and the network's
                 failures included.
-            ValueMappingError: an argument has no JSON form; nothing was sent.
+            ValueMappingError: an argument has no JSON form, or two keys of one that would be one in JSON; nothing was
+                sent.
             MessageTooLargeError: the call or its result is above a limit.
             SessionLostError: the server no longer has the session; ``open`` makes another.
             SessionStateError: it was closed; ``open`` makes another.
@@ -210,15 +212,13 @@ class McpCalls:
         self._session_id, self._state = session_id, _State.OPEN
 
     async def _create(self) -> str:
-        method = "openenv/session/create"
-        result, failure = await self._ask(method, {}, self._settings.reset_timeout_s)
+        result, failure = await self._ask(_CREATE, {}, self._settings.reset_timeout_s)
         if failure is not None:
-            raise request_failure(method, failure, self._url)
+            raise request_failure(_CREATE, failure, self._url)
         session_id = result.get("session_id") if isinstance(result, dict) else None
         if not isinstance(session_id, str):
             raise ProtocolError(
-                f"expected {self._url} to name the session it opened, got {str(result)[:200]}",
-                received=str(result)[:200],
+                f"expected {self._url} to name the session it opened, got {shown(result)}", received=shown(result)
             )
         return session_id
 
@@ -230,12 +230,11 @@ class McpCalls:
             raise self._noted(request_failure("tools/list", failure, self._url))
         tools = result.get("tools") if isinstance(result, dict) else None
         if not isinstance(tools, list) or not all(isinstance(tool, dict) and "name" in tool for tool in tools):
-            raise ProtocolError(
-                f"expected {self._url} to list tools, got {str(result)[:200]}", received=str(result)[:200]
-            )
+            raise ProtocolError(f"expected {self._url} to list tools, got {shown(result)}", received=shown(result))
         return [tool for tool in tools if isinstance(tool, dict)]
 
     async def _call(self, name: str, arguments: Mapping[str, Any], timeout_s: float | None) -> JSON:
+        require_distinct_keys(arguments, "$.arguments")
         await self._ready()
         params: dict[str, Any] = {"name": name, "arguments": arguments, "session_id": self._session_id}
         if timeout_s:
@@ -270,7 +269,9 @@ class McpCalls:
         assert self._exchange is not None
         request_id = next(self._ids)
         request = encode_json({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
-        return read_answer(await self._exchange.post(request, timeout_s), request_id, self._url)
+        # A session too many is closed by the server in time; a call too many was made twice.
+        answer = await self._exchange.post(request, timeout_s, repeatable=method == _CREATE)
+        return read_answer(answer, request_id, self._url)
 
     def _noted(self, failure: OpenEnvGymError) -> OpenEnvGymError:
         if isinstance(failure, SessionLostError):

@@ -11,7 +11,7 @@ import socket
 import ssl
 import urllib.request
 from importlib.metadata import PackageNotFoundError, version
-from urllib.parse import urljoin, urlsplit
+from urllib.parse import SplitResult, quote, urljoin, urlsplit
 
 from openenv_gym.errors import SettingsError, UnreachableError
 from openenv_gym.transports.base import ConnectionSettings, redacted
@@ -138,10 +138,10 @@ def redirect_target(url: str, location: str, status: int) -> tuple[str, bool]:
     """
     old = urlsplit(url)
     schemes = ("ws", "wss") if old.scheme in {"ws", "wss"} else ("http", "https")
-    target = urlsplit(urljoin(url, location))
-    if not target.hostname or target.scheme not in _DEFAULT_PORTS:
+    target = _address_in(location, url)
+    if target is None:
         raise UnreachableError(
-            f"{redacted(url)} redirects (HTTP {status}) to {redacted(location)!r}, which is no server's address",
+            f"{redacted(url)} redirects (HTTP {status}) to {redacted(location)[:200]!r}, which is no server's address",
             url=redacted(url),
             status=status,
         )
@@ -158,3 +158,20 @@ def redirect_target(url: str, location: str, status: int) -> tuple[str, bool]:
         (old.scheme == target.scheme and ports[0] == ports[1]) or ports == (80, 443)
     )
     return target.geturl(), same
+
+
+def _address_in(location: str, url: str) -> SplitResult | None:
+    """What a ``Location`` names, seen from ``url``, with nothing in it that a request line cannot have."""
+    try:
+        target = urlsplit(urljoin(url, location))
+        usable = target.scheme in _DEFAULT_PORTS and bool(target.hostname) and target.port != 0
+        usable = usable and target.netloc.isascii() and target.netloc.isprintable() and " " not in target.netloc
+        return target._replace(path=_quoted(target.path), query=_quoted(target.query)) if usable else None
+    except ValueError:
+        return None
+
+
+def _quoted(text: str) -> str:
+    # A header's text stands for its bytes, one a character, or in WebSockets for those of UTF-8.
+    raw = text.encode("latin-1") if all(ord(each) < 256 for each in text) else text.encode("utf-8", "surrogateescape")
+    return quote(raw, safe="/%:@!$&'()*+,;=-._~?")

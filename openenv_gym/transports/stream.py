@@ -48,6 +48,7 @@ class Stream:
         self._decrypted = sock.pending if isinstance(sock, ssl.SSLSocket) else None
         self._buffer = memoryview(bytearray(_FIRST_BUFFER))
         self._more = False  # the last read filled the buffer, so the next need not wait
+        self._rest: bytes | memoryview = b""
         self._holders: dict[object, Callable[[], bool]] = {}
         self._ended = False
 
@@ -58,7 +59,7 @@ class Stream:
     @property
     def ready(self) -> bool:
         """Whether there may be bytes to read that no poll of the descriptor tells of."""
-        return self._more or (self._decrypted is not None and self._decrypted() > 0)
+        return self._more or bool(self._rest) or (self._decrypted is not None and self._decrypted() > 0)
 
     def wait(self, timeout_s: float | None) -> bool:
         """Wait until bytes can be read, or written where some are to be; False after ``timeout_s`` seconds."""
@@ -73,6 +74,8 @@ class Stream:
         Raises:
             OSError: the connection is broken.
         """
+        if self._rest:
+            return self._read_rest(target)
         self._more = False
         buffer = self._buffer if target is None else target
         try:
@@ -84,6 +87,19 @@ class Stream:
             if target is None and size < _LARGEST_BUFFER:
                 self._buffer = memoryview(bytearray(size * 2))
         return buffer[:size]
+
+    def give_back(self, data: bytes | memoryview) -> None:
+        """Have the next ``read`` give these bytes of the last one once more: there was no time for them."""
+        self._rest = data
+
+    def _read_rest(self, target: memoryview | None) -> memoryview:
+        rest = memoryview(self._rest)
+        size = len(rest) if target is None else min(len(rest), len(target))
+        self._rest = rest[size:]
+        if target is None:
+            return rest
+        target[:size] = rest[:size]
+        return target[:size]
 
     def write(self) -> None:
         """Write what the socket takes now.

@@ -377,3 +377,10 @@ def test_an_observation_of_other_bytes_and_an_info_that_is_none_are_told_where_t
         with pytest.raises(ValueMappingError) as caught:
             read()
         assert caught.value.path == "$"
+
+
+def test_a_binary_reset_refuses_keys_that_are_one_in_json_before_anything_is_sent():
+    encoding = object.__new__(BinaryEncoding)
+    with pytest.raises(ValueMappingError) as caught:
+        encoding.reset({"options": {1: "a", "1": "b"}}, 1.0)
+    assert caught.value.path == "$.options"

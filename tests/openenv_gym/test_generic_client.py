@@ -1,6 +1,7 @@
 """``GenericEnvClient`` and ``GenericAction``."""
 
 import dataclasses
+from typing import Any
 
 import pytest
 
@@ -55,3 +56,13 @@ def test_a_generic_action_is_a_dictionary_that_shows_its_fields():
     action = GenericAction(code="x = 1", timeout=30)
     assert action == {"code": "x = 1", "timeout": 30}
     assert repr(action) == "GenericAction(code='x = 1', timeout=30)"
+
+
+class Table(Action):
+    table: dict[Any, Any]
+
+
+@pytest.mark.parametrize("action", [Table(table={1: "a", "1": "b"}), {"message": {1: "a", "1": "b"}}])
+def test_keys_that_are_one_in_json_are_refused(client, action):
+    with pytest.raises(ValueMappingError, match="keys that differ"):
+        client.step(action)

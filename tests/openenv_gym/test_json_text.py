@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
+import enum
 import math
+import uuid
 from typing import Any
 
 import pytest
 
 from openenv_gym import json_text, messages
 from openenv_gym.errors import ProtocolError, ValueMappingError
-from openenv_gym.json_text import decode_json, encode_json
+from openenv_gym.json_text import decode_json, encode_json, require_distinct_keys, shown
 
 NAN = math.nan
 
@@ -111,3 +114,56 @@ def test_an_infinity_deep_in_nested_lists_is_found(depth: int) -> None:
     with pytest.raises(ValueMappingError) as caught:
         encode_json([None, value])
     assert caught.value.path == "$[1]" + "[0]" * depth + "[1]"
+
+
+class Kind(enum.Enum):
+    ONE = "1"
+
+
+@dataclasses.dataclass
+class Holder:
+    table: dict[Any, Any]
+
+
+@pytest.mark.parametrize(
+    ("value", "path"),
+    [
+        ({1: "a", "1": "b"}, "$.arguments"),
+        ({"x": [0, ({1.5: "a", "1.5": "b"},)]}, "$.arguments.x[1][0]"),
+        ({"x": {Kind.ONE: "a", "1": "b"}}, "$.arguments.x"),
+        ({"x": {uuid.UUID(int=5): 1, str(uuid.UUID(int=5)): 2}}, "$.arguments.x"),
+        ({"x": Holder({1: "a", "1": "b"})}, "$.arguments.x.table"),
+        (messages.Step(data={"x": {1: "a", "1": "b"}}), "$.arguments.data.x"),
+    ],
+)
+def test_keys_that_are_one_in_json_are_refused_with_their_place(value: Any, path: str) -> None:
+    with pytest.raises(ValueMappingError) as caught:
+        require_distinct_keys(value, "$.arguments")
+    assert caught.value.path == path
+
+
+@pytest.mark.parametrize(
+    "value",
+    [None, 3, {}, {1: 2, 2: 3}, {1: 2, "2": [1.5, {"a": (1, {2})}]}, {(1,): 1, "a": 2}, [Holder({1: 2})], object()],
+)
+def test_keys_that_differ_are_not(value: Any) -> None:
+    require_distinct_keys(value)
+
+
+def test_keys_are_looked_at_in_what_holds_itself_and_at_any_depth() -> None:
+    for kind in ("list", "dict"):
+        require_distinct_keys(cyclic(kind))
+    deep: Any = {1: "a", "1": "b"}
+    for _ in range(5000):
+        deep = [deep]
+    with pytest.raises(ValueMappingError):
+        require_distinct_keys(deep)
+
+
+def test_any_value_can_be_shown() -> None:
+    deep: Any = 1
+    for _ in range(5000):
+        deep = [deep]
+    assert shown(deep) == "a list that is nested too deeply to show"
+    assert shown({"a": 1}) == "{'a': 1}"
+    assert len(shown("x" * 1000)) == 200

@@ -44,6 +44,10 @@ def test_an_answer_is_a_result_or_a_failure(payload, answer):
         b'{"jsonrpc":"2.0","id":null,"result":1}',
         b'{"jsonrpc":"2.0","id":2,"error":{}}',
         b'{"jsonrpc":"2.0","id":3}',
+        b'{"jsonrpc":"2.0","id":3.0,"result":1}',
+        b'{"jsonrpc":"2.0","id":[],"error":{}}',
+        b'{"jsonrpc":"2.0","id":{},"error":{}}',
+        b'{"jsonrpc":"2.0","id":3.0,"error":{}}',
         b'{"jsonrpc":"2.0","id":3,"result":1,"error":"x"}',
         b'{"jsonrpc":"1.0","id":3,"result":1}',
         b'[{"jsonrpc":"2.0","id":3,"result":1}]',
@@ -70,6 +74,8 @@ def test_anything_else_is_a_protocol_error_that_names_the_server(payload):
         (-32603, "Error calling tool 'x': 1 validation error for Model", None, "execution_error"),
         (-32603, "Request timed out", None, "timeout"),
         (-32603, "on purpose", {"error_type": 3}, "execution_error"),
+        (-32603, "on purpose", {"error_type": []}, "execution_error"),
+        (-32603, "on purpose", {"error_type": {}}, "execution_error"),
         (-32602, "Missing 'name' in params", {"error_type": "new"}, "invalid_args"),
         (-32000, "whatever", [], "transport_error"),
         ("odd", None, None, "transport_error"),
@@ -131,3 +137,17 @@ def test_a_failure_never_looks_like_a_result(result, kind, words):
 
 def test_an_observation_gives_its_result():
     assert result_of_call("x", {"tool_name": "x", "result": {"data": 1}, "error": None, "done": False}) == {"data": 1}
+
+
+def test_an_id_is_a_number_and_no_flag():
+    with pytest.raises(ProtocolError):
+        read_answer(b'{"jsonrpc":"2.0","id":true,"result":1}', 1, URL)
+
+
+def test_answers_nested_without_sense_are_read():
+    deep = 1
+    for _ in range(3000):
+        deep = {"tool_name": "x", "result": deep}
+    assert result_of_call("x", deep) == 1
+    failure = call_failure("x", {"code": 1, "message": deep})
+    assert "nested too deeply" in failure.data["message"]

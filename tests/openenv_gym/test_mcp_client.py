@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+from typing import Any
 
 import pytest
 from openenv.core.env_server.http_server import create_app as create_stock_app
@@ -217,3 +218,18 @@ def test_arguments_by_position_are_in_the_order_of_openenvs_own_client():
     assert (settings.connect_timeout_s, settings.step_timeout_s) == (1.0, 2.0)
     assert (settings.keepalive_interval_s, settings.keepalive_timeout_s) == (3.0, 4.0)
     assert settings.max_message_size_mb == 5.0
+
+
+class Table(Action):
+    table: dict[Any, Any]
+
+
+def test_keys_that_are_one_in_json_are_refused(notes):
+    twice = {1: "a", "1": "b"}
+    with MCPToolClient(notes).sync() as client:
+        client.reset()
+        for action in (CallToolAction(tool_name="find", arguments={"text": twice}), Table(table=twice), {"x": twice}):
+            with pytest.raises(ValueMappingError, match="keys that differ"):
+                client.step(action)
+        with pytest.raises(ValueMappingError, match="keys that differ"):
+            client.call_tool("find", text=[twice])

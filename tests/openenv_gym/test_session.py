@@ -339,3 +339,11 @@ def test_an_error_frame_of_any_content_is_a_typed_error(data):
     session.request(messages.Step, data={})
     with pytest.raises(OpenEnvGymError):
         session.receive(frame("error", data))
+
+
+def test_keys_that_are_one_in_json_are_refused_and_nothing_is_pending() -> None:
+    session = Session(extended=False)
+    with pytest.raises(ValueMappingError) as caught:
+        session.request(messages.Reset, data={"a": {1: "a", "1": "b"}})
+    assert caught.value.path == "$.data.a"
+    assert session.request(messages.Reset)

@@ -72,3 +72,11 @@ def test_an_environment_without_tools_is_a_settings_error(answer):
     with pytest.raises(SettingsError, match="with tools") as caught:
         listed(Peer())
     assert caught.value.setting == "mode"
+
+
+def test_a_schema_nested_without_end_is_a_protocol_error():
+    schema = {}
+    for _ in range(1000):
+        schema = {"items": [schema]}
+    with pytest.raises(ProtocolError, match="192 deep"):
+        read_tools([{"name": "look", "input_schema": schema}], "url")

@@ -86,6 +86,31 @@ def test_arguments_become_json():
     }
 
 
+@pytest.mark.parametrize(
+    ("said", "meant"),
+    [({"note": None}, None), ({"note": "hm"}, "hm"), ({"note": (1, "hm")}, "hm"), ({"note": (0, 0)}, None)],
+)
+def test_names_and_plain_values_are_what_they_say(said, meant):
+    at = {"x": 2, "names": ("a",)}
+    assert ToolSpace(TOOLS[0]).encode({"direction": "south", "at": at, **said}) == {
+        "direction": "south",
+        "note": meant,
+        "at": {"x": 2, "names": ["a"]},
+    }
+
+
+def test_a_plain_value_that_fits_nothing_is_refused_with_what_there_is():
+    with pytest.raises(ValueMappingError, match=r"0: null, 1: UnicodeText\(5\)") as caught:
+        ToolSpace(TOOLS[0]).encode({"direction": 0, "at": AT, "note": 5})
+    assert caught.value.path == "$.arguments.note"
+
+
+def test_fields_inside_an_argument_may_be_left_out_too():
+    person = {"type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer", "default": 3}}}
+    schema = {"properties": {"p": {**person, "required": ["name"]}}}
+    assert ToolSpace({"name": "greet", "input_schema": schema}).encode({"p": {"name": "A"}}) == {"p": {"name": "A"}}
+
+
 def test_what_a_tool_does_not_require_may_be_left_out(calls):
     assert calls.encode(("move", {"direction": 0, "at": AT})) == ToolCall(
         "move", {"direction": "north", "at": {"x": 2, "names": []}}
@@ -133,9 +158,55 @@ def test_an_argument_without_a_space_is_json_text():
     assert tool.encode({"good": 1, "bad": "[1, 2]"}) == {"good": True, "bad": [1, 2]}
 
 
-def test_an_input_schema_that_is_none_is_refused():
+@pytest.mark.parametrize(
+    "schema", [{"properties": [1]}, {"required": 5}, {"required": [[]]}, {"properties": {}, "required": "a"}, 3]
+)
+def test_an_input_schema_that_is_none_is_refused(schema):
     with pytest.raises(SpaceMappingError, match="'odd'"):
-        ToolSpace({"name": "odd", "input_schema": {"properties": [1]}})
+        ToolSpace({"name": "odd", "input_schema": schema})
+
+
+DEEP = {}
+for _ in range(2000):
+    DEEP = {"enum": [DEEP]}
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        {"type": "integer", "maximum": 10**400},
+        {"type": "number", "minimum": -(10**400)},
+        {"type": "string", "minLength": 10**10},
+        {"type": "string", "minLength": 10**400},
+        {"type": "array", "items": {"type": "integer"}, "minItems": 10**12, "maxItems": 10**12},
+        {"allOf": [{"minimum": "a"}, {"minimum": 1}]},
+        {"allOf": [{"required": 5}, {"required": ["a"]}]},
+        {"x-gymnasium-space": {"type": "UnicodeText", "min_length": 10**10, "max_length": 10**10}},
+        {"x-gymnasium-space": {"type": "Text", "min_length": 0, "max_length": 10**10, "charset": "a"}},
+        {"enum": [DEEP]},
+        DEEP,
+        {"type": [["x"]]},
+    ],
+    ids=lambda part: str(part.keys()),
+)
+@pytest.mark.parametrize("required", [[], ["x"]])
+def test_an_argument_of_a_monstrous_schema_can_be_sampled_and_written_all_the_same(part, required):
+    calls = CallSpaces([{"name": "odd", "input_schema": {"properties": {"x": part}, "required": required}}])
+    calls.space.seed(1)
+    for _ in range(20):
+        call = calls.encode(calls.space.sample())
+        assert call.arguments.keys() == {"x"}
+    assert required or calls.encode((0, {})).arguments == {}
+
+
+def test_tools_that_ask_for_too_much_together_are_refused():
+    frames = {"type": "array", "items": {"type": "integer"}, "minItems": 2**22, "maxItems": 2**22}
+    tools = [{"name": f"t{n}", "input_schema": {"properties": {"x": frames}}} for n in range(8)]
+    CallSpaces(tools[:1])
+    seen = CallSpaces(tools).space.spaces
+    assert seen[-1]["x"] == UnicodeText()
+    with pytest.raises(SpaceMappingError, match="in all"):
+        CallSpaces([{"name": f"t{n}"} for n in range(40_000)])
 
 
 def test_no_tools_are_no_space():

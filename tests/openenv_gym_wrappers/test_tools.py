@@ -142,11 +142,21 @@ def test_structured_observations_are_members_of_their_space(env):
 def test_an_action_that_is_no_member_is_not_sent(url):
     with make(url) as env:
         env.reset()
-        actions: list[object] = [(9, {}), ("go", {}), ("go", {"direction": "on"}), "go"]
+        actions: list[object] = [(9, {}), ("go", {}), ("go", {"direction": "off"}), "go"]
         for action in actions:
             with pytest.raises(ValueMappingError):
                 env.step(action)
         assert env.unwrapped.state()["step_count"] == 0
+
+
+def test_what_a_schema_lists_may_be_named(url):
+    with make(url) as env:
+        env.reset()
+        assert env.step(("go", {"direction": "on"}))[0] == "room 1"
+        assert env.step(("go", {"direction": "back", "steps": 1}))[0] == "room 0"
+        with pytest.raises(ValueMappingError, match="0: 'on', 1: 'back'") as caught:
+            env.step(("go", {"direction": "up"}))
+        assert caught.value.path == "$.arguments.direction"
 
 
 def test_a_text_that_is_no_call_is_an_outcome_of_which_the_server_is_not_told(url):

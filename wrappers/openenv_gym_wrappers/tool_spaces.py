@@ -6,7 +6,6 @@ call as text. Not for what travels or comes back (``tool_calls.py``).
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -14,12 +13,17 @@ import numpy as np
 from gymnasium.spaces import Dict, OneOf, Space
 
 from openenv_gym.errors import SettingsError, SpaceMappingError, ValueMappingError
+from openenv_gym.json_text import shown
 from openenv_gym.spaces import SchemaMapping, UnicodeText, mapping_from_schema
+from openenv_gym.spaces.limits import MAX_BYTES, Budget
 from openenv_gym_wrappers.tool_calls import ToolCall, call_text
 
 __all__ = ["CallSpaces", "CallText", "ToolSpace"]
 
 _SHARED = ("$defs", "definitions")
+
+_MAX_BYTES = 2 * MAX_BYTES
+"""Bytes that the Spaces of all tools together may take."""
 
 
 class ToolSpace:
@@ -30,6 +34,10 @@ class ToolSpace:
 
     Args:
         tool: the tool, as ``{"name", "description", "input_schema"}``.
+        budget: what its Spaces may take, where it is one tool of several.
+
+    Raises:
+        SpaceMappingError: its input schema is none.
 
     Attributes:
         name: the tool's name.
@@ -40,26 +48,25 @@ class ToolSpace:
         >>> look = ToolSpace({"name": "look", "input_schema": schema})
         >>> look.space, look.encode({"direction": 1})
         (Dict('direction': Discrete(2)), {'direction': 'south'})
+        >>> look.encode({"direction": "north"})
+        {'direction': 'north'}
     """
 
-    def __init__(self, tool: Mapping[str, Any]) -> None:
+    def __init__(self, tool: Mapping[str, Any], budget: Budget | None = None) -> None:
         self.name = str(tool["name"])
-        schema = tool.get("input_schema") or {}
-        self._mapping = _mapping(schema, self.name)
+        self._mapping = _mapping(tool.get("input_schema") or {}, self.name, budget or Budget())
         space = self._mapping.space
         assert isinstance(space, Dict)
         self.space = space
-        required = schema.get("required", ())
-        # What a caller leaves out is written all the same, from these, and then taken out of what is sent.
-        self._optional = {
-            key: copy.deepcopy(part).sample() for key, part in space.spaces.items() if key not in required
-        }
 
     def encode(self, arguments: Any) -> dict[str, Any]:
         """The JSON of the arguments. Those that the tool does not require may be left out.
 
+        A listed text may stand in place of its index, and a value that may be null or of several kinds without the
+        index of its kind, where only one thing can be meant.
+
         Raises:
-            ValueMappingError: they do not fit; ``path`` says where.
+            ValueMappingError: they do not fit; ``path`` says where, and the message what there is to choose from.
         """
         if not isinstance(arguments, Mapping):
             raise ValueMappingError(
@@ -67,45 +74,49 @@ class ToolSpace:
                 f"{type(arguments).__name__}",
                 path="$.arguments",
             )
-        absent = [key for key in self._optional if key not in arguments]
-        whole = {**arguments, **{key: self._optional[key] for key in absent}} if absent else arguments
-        encoded: Any = self._mapping.encode(whole)
+        encoded: Any = self._mapping.encode(arguments)
         written: dict[str, Any] = encoded["arguments"]
-        for key in absent:
-            del written[key]
         return written
 
 
-def _mapping(schema: Mapping[str, Any], name: str) -> SchemaMapping:
+def _mapping(schema: Any, name: str, budget: Budget) -> SchemaMapping:
     """The mapping of an object whose one field is the arguments: at the top, some names have a meaning of their own."""
-    properties = schema.get("properties") or {}
+    properties = schema.get("properties") or {} if isinstance(schema, Mapping) else None
     if not isinstance(properties, Mapping):
-        raise SpaceMappingError(
-            f"expected the input schema of the tool {name!r} to have properties, got {properties!r}",
-            path="$.arguments.properties",
-        )
+        raise _no_schema(name, "properties", properties)
+    required = schema.get("required") or []
+    if not isinstance(required, list) or not all(isinstance(key, str) for key in required):
+        raise _no_schema(name, "required", required)
     try:
-        return _mapping_of(schema, properties)
+        return _mapping_of(schema, properties, budget)
     except SpaceMappingError:
-        return _mapping_of(
-            schema, {key: part if _has_space(schema, key, part) else {} for key, part in properties.items()}
-        )
+        parts = {key: part if _has_space(schema, key, part, budget) else {} for key, part in properties.items()}
+        return _mapping_of(schema, parts, budget)
 
 
-def _has_space(schema: Mapping[str, Any], key: str, part: Any) -> bool:
+def _no_schema(name: str, keyword: str, got: Any) -> SpaceMappingError:
+    kind = "an object of schemas" if keyword == "properties" else "a list of names"
+    return SpaceMappingError(
+        f"expected the input schema of the tool {name!r} to have {keyword} that are {kind}, got {shown(got)}; ask its "
+        "author, or leave the tool out",
+        path=f"$.arguments.{keyword}",
+    )
+
+
+def _has_space(schema: Mapping[str, Any], key: str, part: Any, budget: Budget) -> bool:
     try:
-        _mapping_of(schema, {key: part})
+        _mapping_of(schema, {key: part}, budget)
     except SpaceMappingError:
         return False
     return True
 
 
-def _mapping_of(schema: Mapping[str, Any], properties: Mapping[str, Any]) -> SchemaMapping:
-    required = [key for key in schema.get("required", ()) if key in properties]
+def _mapping_of(schema: Mapping[str, Any], properties: Mapping[str, Any], budget: Budget) -> SchemaMapping:
+    required = [key for key in schema.get("required") or () if key in properties]
     arguments = {"type": "object", "properties": dict(properties), "required": required, "additionalProperties": False}
     shared = {key: schema[key] for key in _SHARED if key in schema}
     whole = {"type": "object", "properties": {"arguments": arguments}, "required": ["arguments"], **shared}
-    return mapping_from_schema(whole)
+    return mapping_from_schema(whole, budget=budget)
 
 
 class CallSpaces:
@@ -122,7 +133,7 @@ class CallSpaces:
 
     Raises:
         SettingsError: there is no tool.
-        SpaceMappingError: a tool's input schema is none.
+        SpaceMappingError: a tool's input schema is none, or all together ask for too much.
 
     Example:
         >>> calls = CallSpaces([{"name": "wait", "input_schema": {"properties": {"turns": {"type": "boolean"}}}}])
@@ -135,7 +146,8 @@ class CallSpaces:
     def __init__(self, tools: Sequence[Mapping[str, Any]]) -> None:
         if not tools:
             raise SettingsError("expected an environment with tools, but it lists none in this mode", setting="mode")
-        self._tools = [ToolSpace(tool) for tool in tools]
+        budget = Budget(_MAX_BYTES)
+        self._tools = [ToolSpace(tool, budget) for tool in tools]
         self.names = [tool.name for tool in self._tools]
         self.space = OneOf([tool.space for tool in self._tools])
 

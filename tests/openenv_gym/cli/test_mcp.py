@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
 import sys
 from typing import Any
 
@@ -64,3 +66,33 @@ def test_without_the_extra_the_message_names_it(monkeypatch: pytest.MonkeyPatch)
     error = run("http://127.0.0.1:9").exception
     assert isinstance(error, SettingsError)
     assert "openenv-gym[mcp]" in str(error)
+
+
+def test_numbers_that_json_has_not_are_no_arguments() -> None:
+    hello = {"protocolVersion": "2025-11-25", "capabilities": {}, "clientInfo": {"name": "lines", "version": "1"}}
+    call = (
+        '{"jsonrpc": "2.0", "id": ID, "method": "tools/call", "params": '
+        '{"name": "echo_message", "arguments": {"message": MESSAGE}}}'
+    )
+    lines = [
+        json.dumps({"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": hello}),
+        '{"jsonrpc": "2.0", "method": "notifications/initialized"}',
+        call.replace("ID", "2").replace("MESSAGE", "NaN"),
+        call.replace("ID", "3").replace("MESSAGE", '"hi"'),
+    ]
+    with serve(create_app()) as url:
+        command = [sys.executable, "-m", "openenv_gym.cli", "mcp", url]
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as program:
+            assert program.stdin is not None
+            assert program.stdout is not None
+            answers = []
+            for line in lines:
+                program.stdin.write(line + "\n")
+                program.stdin.flush()
+                if '"id"' in line:
+                    answers.append(json.loads(program.stdout.readline()))
+            program.stdin.close()
+            assert program.wait(20) == 0
+    assert [each["id"] for each in answers] == [1, 2, 3]
+    assert answers[1]["error"]["code"] == -32700
+    assert answers[2]["result"]["content"][0]["text"] == "hi"

@@ -45,3 +45,10 @@ def test_a_length_that_is_none_is_refused_with_its_path(length: Any) -> None:
 def test_a_length_may_be_absent_or_a_whole_float() -> None:
     assert length_of({}, "maxLength", PLACE) is None
     assert length_of({"maxLength": 3.0}, "maxLength", PLACE) == 3
+
+
+def test_integers_that_no_float_can_hold_are_bounds_like_any_other() -> None:
+    box = number_box({"type": "integer", "minimum": 3, "maximum": 10**400}, Place({}, "$"))
+    assert (int(box.low), bool(box.bounded_above)) == (3, False)
+    with pytest.raises(SpaceMappingError):
+        number_box({"type": "integer", "minimum": 10**400}, Place({}, "$"))

@@ -220,11 +220,15 @@ def test_a_union_takes_the_first_alternative_whose_space_has_the_value() -> None
     ("schema", "sample"),
     [
         ({"enum": ["a"]}, 1),
-        ({"enum": ["a"]}, "a"),
+        ({"enum": ["a"]}, "b"),
+        ({"enum": ["a"]}, None),
         ({"type": "object"}, "[1]"),
         ({}, "no json"),
         ({}, 3),
-        ({"anyOf": [TEXT, NULL]}, "x"),
+        ({"anyOf": [TEXT, NULL]}, 3),
+        ({"anyOf": [TEXT, NULL]}, (1, 3)),
+        ({"type": "object", "properties": {"a": TEXT, "b": TEXT}, "required": ["a"]}, {"b": "x"}),
+        ({"type": "object", "properties": {"a": TEXT, "b": TEXT}, "required": ["a"]}, {"a": "x", "c": "y"}),
     ],
 )
 def test_a_sample_that_is_none_is_refused_with_its_path(schema: Any, sample: Any) -> None:
@@ -329,6 +333,7 @@ REFERENCE = {"$ref": "#/$defs/Node"}
         ({"$ref": 3}, "$.properties.v"),
         (REFERENCE, "$.properties.v.$ref.properties.next"),
         ({"type": "string", "minLength": 3, "maxLength": 2}, "$.properties.v"),
+        ({"type": "string", "minLength": 10**10}, "$.properties.v"),
         ({"type": "string", "minLength": -1}, "$.properties.v.minLength"),
         ({"type": "string", "maxLength": "3"}, "$.properties.v.maxLength"),
         ({"type": "integer", "minimum": 3, "maximum": 2}, "$.properties.v"),
@@ -344,6 +349,7 @@ REFERENCE = {"$ref": "#/$defs/Node"}
         ({"type": "object", "properties": 3}, "$.properties.v.properties"),
         ({"type": "object", "properties": {"a": TEXT}, "required": ["b"]}, "$.properties.v.required"),
         ({"type": "object", "properties": {"a": TEXT}, "required": "a"}, "$.properties.v.required"),
+        ({"x-gymnasium-space": {"type": "UnicodeText", "min_length": 10**10, "max_length": 10**11}}, "$"),
         ({"x-gymnasium-space": {"type": "odd"}}, "$.properties.v.x-gymnasium-space"),
     ],
     ids=lambda case: str(case)[:60],
@@ -364,6 +370,11 @@ def test_schemas_nested_too_deeply_are_refused() -> None:
         schema = {"type": "array", "items": schema}
     with pytest.raises(SpaceMappingError, match="deep"):
         value(schema)
+
+
+def test_values_nested_too_deeply_to_compare_are_refused() -> None:
+    with pytest.raises(SpaceMappingError, match="ordinary size and depth"):
+        value({"enum": [DEEP]})
 
 
 def test_a_document_that_is_no_schema_is_refused() -> None:

@@ -77,3 +77,20 @@ def test_one_schema_has_no_alternatives() -> None:
     place = Place({}, "$")
     assert alternatives({"type": "string"}, place) is None
     assert alternatives({"type": "string", "nullable": False}, place) is None
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [
+        {"allOf": [{"required": 5}, {"required": ["a"]}]},
+        {"allOf": [{"required": [[]]}, {"required": ["a"]}]},
+        {"allOf": [{"properties": []}, {"properties": {"a": {}}}]},
+        {"allOf": [{"enum": 3}, {"enum": [3]}]},
+        {"allOf": [{"type": [{}]}, {"type": "string"}]},
+        {"allOf": [{"minimum": "a"}, {"minimum": 1}]},
+        {"allOf": [{"maxItems": True}, {"maxItems": 3}]},
+    ],
+)
+def test_keywords_with_values_of_another_kind_are_refused_where_they_are_merged(schema: Any) -> None:
+    with pytest.raises(SpaceMappingError):
+        resolved(schema)

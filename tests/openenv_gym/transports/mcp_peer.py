@@ -37,6 +37,11 @@ class Peer:
                 return
             sock.sendall(answer_with(json.dumps({"jsonrpc": "2.0", "id": request["id"], **answer}).encode()))
 
+    def noted(self, request: dict[str, Any]) -> dict[str, Any]:
+        """The usual answer, of a request that is noted."""
+        self.asked.append((request["method"], request["params"]))
+        return {"jsonrpc": "2.0", "id": request["id"], **self.usual(request)}
+
     def usual(self, request: dict[str, Any]) -> dict[str, Any]:
         params = request["params"]
         match request["method"]:

@@ -21,7 +21,7 @@ from openenv_gym.loopless import drive
 from openenv_gym.transports import exchange as module
 from openenv_gym.transports.base import ConnectionSettings
 from openenv_gym.transports.exchange import HttpExchange
-from tests.openenv_gym.transports.conftest import WAIT_S, Answer, HttpRequest, Run, Start, wait_until
+from tests.openenv_gym.transports.conftest import WAIT_S, Answer, Run, Start, wait_until
 
 JSON_TYPE = {"Content-Type": "application/json"}
 SECRET = {"Authorization": "Bearer secret", "X-Key": "hidden"}
@@ -108,18 +108,6 @@ def test_a_connection_that_the_server_has_closed_is_not_used_again(serve_tcp: St
         connection._stream.wait(WAIT_S)
     assert len(connections) == 3
     exchange.drop()
-
-
-def test_a_connection_that_was_silent_for_long_is_not_used_again(
-    serve_tcp: Start, run: Run, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # So a request never meets the end that a server makes after some seconds of silence.
-    monkeypatch.setattr(module, "_REUSED_FOR_S", 0.0)
-    echo = Echo()
-    exchange = exchange_of(serve_tcp(echo))
-    assert run(exchange.post(b"1", WAIT_S)) == run(exchange.post(b"1", None))
-    exchange.drop()
-    assert echo.connections == 2
 
 
 @pytest.mark.parametrize("start", [b"", b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n", answer_with(b"x")[:-1]])
@@ -227,34 +215,6 @@ def test_a_status_says_what_to_check_and_what_the_server_said(
         run(exchange_of(base_url, headers=SECRET).post(b"{}", WAIT_S))
     assert (caught.value.status, caught.value.url) == (answer[0], f"{base_url}/mcp")
     assert "secret" not in str(caught.value)
-
-
-def test_redirects_are_followed_and_headers_stay_at_home(serve_http: Start, run: Run) -> None:
-    requests: list[HttpRequest] = []
-
-    def keep(request: HttpRequest) -> Answer:
-        requests.append(request)
-        return 200, JSON_TYPE, b"{}"
-
-    target = serve_http(keep)
-
-    def send_on(request: HttpRequest) -> Answer:
-        requests.append(request)
-        there = "/there" if request.target == "/mcp" else f"{target}/x"
-        return 307, {"Location": there}, b""
-
-    exchange = exchange_of(serve_http(send_on), headers=SECRET)
-    assert run(exchange.post(b"{}", WAIT_S)) == b"{}"
-    assert [(each.method, each.target) for each in requests] == [("POST", "/mcp"), ("POST", "/there"), ("POST", "/x")]
-    assert requests[1].headers["x-key"] == "hidden"
-    assert not {"authorization", "x-key"} & requests[2].headers.keys()
-    # The next request goes there at once.
-    assert run(exchange.post(b"{}", WAIT_S)) == b"{}"
-    assert len(requests) == 4
-    exchange.drop()
-    circle = exchange_of(serve_http(lambda _: (308, {"Location": "/mcp"}, b"")))
-    with pytest.raises(UnreachableError, match="more than 10 redirects"):
-        run(circle.post(b"{}", WAIT_S))
 
 
 def test_dropped_under_a_call_it_raises_there(serve_tcp: Start, run: Run) -> None:

@@ -202,3 +202,18 @@ def test_a_long_binary_message_comes_without_a_copy_and_is_its_own() -> None:
     assert isinstance(first.payload, memoryview)
     first.payload[0] = 7  # type: ignore[index]
     assert second.payload[0] == 0
+
+
+@ENDS
+@pytest.mark.parametrize("most", [1, 2, 5])
+def test_frames_may_be_taken_some_at_a_time(sender: Make, receiver: Make, most: int) -> None:
+    parts = [WebSocketFrame(Opcode.TEXT, b"a", False), *[WebSocketFrame(Opcode.CONT, b"b", False)] * 3]
+    parts += [WebSocketFrame(Opcode.PING, b""), WebSocketFrame(Opcode.CONT, b"c")]
+    data = b"".join(raw(part, sender) for part in parts) + b"".join(sender()[1].encode(b"d", text=True))
+    taker = receiver()[1]
+    feeds = 0
+    while data:
+        data = taker.feed(data, most)
+        feeds += 1
+    assert [frame.payload for frame in taker.messages] == [b"abbbc", b"d"]
+    assert feeds == -(-7 // most)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import json
+import socket
 import threading
 from typing import Any
 
@@ -25,6 +27,7 @@ from openenv_gym.transports.base import ConnectionSettings
 from openenv_gym.transports.mcp import McpSession
 from tests.openenv_gym.transports.conftest import WAIT_S, Run, Start
 from tests.openenv_gym.transports.mcp_peer import Peer, calls_of
+from tests.openenv_gym.transports.test_exchange import answer_with, read_body
 
 
 @pytest.fixture
@@ -218,3 +221,65 @@ def test_a_kept_session_is_used_and_left(peer: Peer, run: Run) -> None:
     run(calls.close())
     assert peer.methods == ["call"]
     assert peer.asked[0][1]["session_id"] == "kept"
+
+
+def test_keys_that_are_one_in_json_are_refused_and_nothing_is_sent(peer: Peer, run: Run) -> None:
+    with pytest.raises(ValueMappingError) as caught:
+        run(calls_of(peer).call_tool("look", {"x": {1: "a", "1": "b"}}))
+    assert caught.value.path == "$.arguments.x"
+    assert peer.methods == []
+
+
+class Elsewhere:
+    """A server that redirects a method to an address, whatever was there before."""
+
+    def __init__(self, peer: Peer, method: str, status: int, location: bytes) -> None:
+        self.peer, self.method, self.posts = peer, method.encode(), 0
+        self.answer = b"HTTP/1.1 %d Said\r\nContent-Length: 0\r\nLocation: %s\r\n\r\n" % (status, location)
+
+    def __call__(self, sock: socket.socket) -> None:
+        while True:
+            head, body = read_body(sock)
+            if b'"%s"' % self.method in body and b"/mcp HTTP" in head:
+                self.posts += 1
+                sock.sendall(self.answer)
+            else:
+                sock.sendall(answer_with(json.dumps(self.peer.noted(json.loads(body))).encode()))
+
+
+@pytest.mark.parametrize("status", [301, 302, 307, 308])
+def test_the_address_of_a_session_is_learnt_when_it_is_made(serve_tcp: Start, run: Run, status: int) -> None:
+    peer = Peer()
+    peer.url = serve_tcp(Elsewhere(peer, "openenv/session/create", status, b"/new"))
+    calls = calls_of(peer)
+    assert run(calls.call_tool("look", {"n": 1}))["data"] == {"n": 1}
+    assert calls._url == f"{peer.url}/new"
+    run(calls.close())
+    assert peer.methods == ["create", "call", "close"]
+
+
+@pytest.mark.parametrize("location", [b"/there", b"http://127.0.0.1:1/mcp", b"http://[::1", b"/a b\xe9"])
+@pytest.mark.parametrize("status", [301, 302, 303])
+def test_a_call_is_never_made_twice_and_the_session_is_closed_where_it_is(
+    serve_tcp: Start, run: Run, status: int, location: bytes
+) -> None:
+    peer = Peer()
+    server = Elsewhere(peer, "tools/call", status, location)
+    peer.url = serve_tcp(server)
+    calls = calls_of(peer)
+    for _ in range(2):
+        with pytest.raises(ToolCallError) as caught:
+            run(calls.call_tool("look", {}))
+        assert caught.value.error_type == "transport_error"
+    assert server.posts == 2
+    run(calls.close())
+    assert peer.methods == ["create", "close"]
+
+
+@pytest.mark.parametrize("location", [b"http://[::1", b"http://127.0.0.1:99999/", b"/a b\xe9", b"http://127.0.0.1:1/"])
+def test_closing_never_fails_over_where_it_is_sent(serve_tcp: Start, run: Run, location: bytes) -> None:
+    peer = Peer()
+    peer.url = serve_tcp(Elsewhere(peer, "openenv/session/close", 307, location))
+    calls = calls_of(peer)
+    run(calls.open())
+    run(calls.close())

@@ -115,6 +115,24 @@ def test_a_redirect_is_resolved_and_headers_stay_within_the_origin(
     assert redirect_target(url, location, 307) == (target, same)
 
 
+@pytest.mark.parametrize("location", ["http://[::1", "http://h:99999/", "http://h:0/", "http://h h/", "http://\xe9/"])
+def test_a_redirect_to_what_is_no_address_is_an_error_of_ours(location: str) -> None:
+    with pytest.raises(UnreachableError, match="no server's address"):
+        redirect_target("http://host/", location, 302)
+
+
+@pytest.mark.parametrize(
+    ("location", "target"),
+    [
+        ("/a b\xe9?c=\x01", "http://host/a%20b%E9?c=%01"),
+        ("/a%20b", "http://host/a%20b"),
+        ("/\u20ac\udcff", "http://host/%E2%82%AC%FF"),
+    ],
+)
+def test_a_redirect_is_quoted(location: str, target: str) -> None:
+    assert redirect_target("http://host/", location, 302) == (target, True)
+
+
 @pytest.mark.parametrize("location", ["http://host/ws", "mailto:me@example.com", "https://"])
 def test_a_redirect_to_plain_or_to_nowhere_is_not_followed(location: str) -> None:
     with pytest.raises(UnreachableError) as caught:

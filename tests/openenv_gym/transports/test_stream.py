@@ -107,3 +107,21 @@ def test_a_forked_child_closes_what_is_held_and_cuts_nothing(pair: tuple[Stream,
         assert stream.fileno() == -1
         parents.sendall(b"still here")
         assert peer.recv(16) == b"still here"
+
+
+def test_what_is_given_back_is_read_once_more_before_anything_else(pair: tuple[Stream, socket.socket]) -> None:
+    stream, peer = pair
+    peer.sendall(b"hello")
+    assert stream.wait(1.0)
+    data = stream.read()
+    assert data is not None
+    stream.give_back(data[2:])
+    peer.sendall(b"!")
+    assert stream.ready
+    assert stream.wait(0)
+    room = memoryview(bytearray(2))
+    assert bytes(stream.read(room) or b"") == b"ll"
+    assert bytes(stream.read() or b"") == b"o"
+    assert not stream.ready
+    assert stream.wait(1.0)
+    assert bytes(stream.read() or b"") == b"!"
