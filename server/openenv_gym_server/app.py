@@ -23,7 +23,7 @@ from openenv_gym_server.catalogue import Catalogue
 from openenv_gym_server.codec import ModelCodec
 from openenv_gym_server.errors import ConcurrencyConfigurationError
 from openenv_gym_server.factories import EnvironmentFactory
-from openenv_gym_server.hosting import Models
+from openenv_gym_server.models import Models
 from openenv_gym_server.precedence import current, hold
 from openenv_gym_server.protection import Gate, page_refusal, token_refusal
 from openenv_gym_server.routes import description, episode, health, home, mcp, tasks

@@ -15,10 +15,10 @@ from typing import Generic, NamedTuple, TypeVar
 
 from openenv_gym.errors import OpenEnvGymError
 from openenv_gym.json_text import JSONObject
-from openenv_gym_server.closed_mode import told
+from openenv_gym_server.closed_mode import as_told
 from openenv_gym_server.errors import text_of
 from openenv_gym_server.hosting import HostedEnvironment
-from openenv_gym_server.session import Way
+from openenv_gym_server.session import Serving
 from openenv_gym_server.sessions import Sessions
 
 __all__ = ["Catalogue", "Readiness"]
@@ -51,7 +51,7 @@ class Catalogue:
 
     def __init__(self, sessions: Sessions, mode: str | None = None) -> None:
         self._sessions = sessions
-        self._way = Way(mode or sessions.settings.mode)
+        self._serving = Serving(mode or sessions.settings.mode)
         self._entry: _Entry | None = None
         self._describing: _Shared[_Entry] = _Shared()
         self._trying: _Shared[Readiness] = _Shared()
@@ -88,16 +88,16 @@ class Catalogue:
 
     async def _try(self) -> Readiness:
         try:
-            await self._sessions.ask(_reset, self._way)
+            await self._sessions.ask(_reset, self._serving)
             self._readiness = Readiness(True)
         except OpenEnvGymError as error:
-            self._readiness = Readiness(False, text_of(told(error, production=self._way.production)))
+            self._readiness = Readiness(False, text_of(as_told(error, production=self._serving.production)))
         self._readiness_until = time.monotonic() + READY_FOR_S
         return self._readiness
 
     async def _described(self) -> _Entry:
         if self._entry is None:
-            self._entry = await self._describing.result_of(lambda: self._sessions.ask(_describe, self._way))
+            self._entry = await self._describing.result_of(lambda: self._sessions.ask(_describe, self._serving))
         return self._entry
 
 

@@ -7,6 +7,7 @@ caller's thread. Not for what a call does to the episode (``mcp_environment.py``
 
 from __future__ import annotations
 
+import codecs
 import contextlib
 import json
 import logging
@@ -22,18 +23,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, NamedTuple
 
-from openenv_gym.errors import EnvironmentExecutionError, ValueMappingError
-from openenv_gym.json_text import JSON, JSONObject, encode_json
+from openenv_gym.errors import EnvironmentExecutionError, ProtocolError, ValueMappingError
+from openenv_gym.json_text import JSON, JSONObject, decode_json, encode_json
 from openenv_gym.tools import CallToolObservation, Tool, ToolError, ToolErrorType
+from openenv_gym_server.code_child import MAX_MESSAGE, excess
 from openenv_gym_server.errors import MAX_TEXT, text_of
 from openenv_gym_server.plain import plain_json
 
 __all__ = ["CodeLimits", "CodeOutcome", "run_code"]
 
 logger = logging.getLogger("openenv_gym_server")
-
-MAX_MESSAGE = 16 * 2**20
-"""Bytes of one message of the code's process: of a result, or of a call's arguments."""
 
 _CHILD = Path(__file__).with_name("code_child.py")
 _EXPECTED = frozenset({"rlimits", "landlock", "seccomp"})
@@ -49,7 +48,7 @@ class CodeLimits:
     Attributes:
         time_s: seconds, the calls of tools included.
         memory_mb: address space of its process, in MiB; Python and numpy take some 300.
-        output_kb: how much of what it prints is kept, in KiB.
+        output_kb: how much of what it prints is kept, in KiB; what comes later is counted and left out.
 
     Raises:
         ValueError: one is not above 0.
@@ -69,14 +68,16 @@ class CodeOutcome(NamedTuple):
     """How a piece of code ended.
 
     Attributes:
-        result: what it assigned to ``result``, as plain JSON (NaN and the infinities are floats).
+        result: what it assigned to ``result``, else the value of its last expression, as plain JSON.
         error: why it has no result; its error_type is ``timeout`` where it took too long.
-        output: what it printed, bounded.
+        output: what it printed, up to the limit.
+        output_left_out: characters that it printed beyond the limit.
     """
 
     result: JSON = None
     error: ToolError | None = None
     output: str = ""
+    output_left_out: int = 0
 
 
 def run_code(code: str, tools: Iterable[Tool], call: Call, limits: CodeLimits) -> CodeOutcome:
@@ -93,7 +94,7 @@ def run_code(code: str, tools: Iterable[Tool], call: Call, limits: CodeLimits) -
 
     Example:
         >>> run_code("print('so'); result = 6 * 7", [], call=lambda name, arguments, seconds: None, limits=CodeLimits())
-        CodeOutcome(result=42, error=None, output='so\n')
+        CodeOutcome(result=42, error=None, output='so\n', output_left_out=0)
     """
     with tempfile.TemporaryFile() as output:
         process = _begun(output)
@@ -102,8 +103,20 @@ def run_code(code: str, tools: Iterable[Tool], call: Call, limits: CodeLimits) -
             outcome = execution.run(code, tools)
         finally:
             execution.end()
-        output.seek(0)
-        return outcome._replace(output=output.read(limits.output_kb * 2**10).decode(errors="replace"))
+        kept, left_out = _printed(output, limits.output_kb * 2**10)
+        return outcome._replace(output=kept, output_left_out=left_out)
+
+
+def _printed(output: IO[bytes], limit: int) -> tuple[str, int]:
+    """The beginning of what was printed, and the number of characters after it; no more than a part is in memory."""
+    decoder = codecs.getincrementaldecoder("utf-8")("replace")
+    output.seek(0)
+    kept = decoder.decode(output.read(limit))
+    left_out = 0
+    while part := output.read(2**16):
+        left_out += len(decoder.decode(part))
+    cut_short = decoder.decode(b"", final=True)
+    return (kept, left_out + len(cut_short)) if left_out else (kept + cut_short, 0)
 
 
 def _begun(output: IO[bytes]) -> subprocess.Popen[bytes]:
@@ -197,12 +210,14 @@ class _Execution:
             raise _BrokenError("it ended") from error
 
     def _receive(self) -> dict[str, Any]:
-        line = self._from.readline(MAX_MESSAGE)
-        if len(line) == MAX_MESSAGE:
-            raise _BrokenError(f"its result or a call's arguments are above the limit of {MAX_MESSAGE >> 20} MiB")
+        line = self._from.readline(MAX_MESSAGE + 1).removesuffix(b"\n")
+        # An honest process refuses these itself. Read, the values would take this one's memory and time.
+        too_much = excess(line)
+        if too_much is not None:
+            raise _BrokenError(f"its result or a call's arguments are {too_much}")
         try:
-            message = json.loads(line)
-        except (ValueError, RecursionError) as error:
+            message = decode_json(line)
+        except ProtocolError as error:
             raise _BrokenError("it ended" if not line else "it said what cannot be read") from error
         if not isinstance(message, dict):
             raise _BrokenError("it said what cannot be read")

@@ -2,9 +2,10 @@
 
 Rlimits everywhere; on Linux also Landlock (no file but Python's own can be read, none written, no other process seen)
 and a seccomp filter (no socket, no process or program started, no signal, no tracing, no memory shared with others, no
-mode, owner or time of a file changed, no kernel interface that leads around these). Both hold for every thread begun
-later and cannot be taken back; no privilege is needed for either. What the system does not have is left out:
-``confine`` gives the names of what holds. That a file exists, and its size, can be found by its name all the same.
+mode, owner, time or length of a file changed, no directory watched, no limit raised again, no kernel interface that
+leads around these). Both hold for every thread begun later and cannot be taken back; no privilege is needed for
+either. What the system does not have is left out: ``confine`` gives the names of what holds. That a file exists, and
+its size, can be found by its name all the same.
 
 Loaded by file into that process, without the package: the standard library alone. Not for running code
 (``code_child.py``) nor for the process's environment and end (``code_act.py``).
@@ -146,6 +147,9 @@ _ANYWHERE = {
     "process_madvise": (440, 440),
 }
 _CHANGING_FILES = {
+    "creat": (85, None),
+    "truncate": (76, 45),
+    "ftruncate": (77, 46),
     "chmod": (90, None),
     "fchmod": (91, 52),
     "fchmodat": (268, 53),
@@ -171,11 +175,24 @@ _CHANGING_FILES = {
     "quotactl": (179, 60),
     "quotactl_fd": (443, 443),
 }
-"""What changes a file by its name alone, of which Landlock says nothing."""
+"""What changes a file by its name alone, of which Landlock says nothing, or says it in newer kernels alone."""
 
-_DENIED = {
+_WATCHING = {
+    "inotify_init": (253, None),
+    "inotify_init1": (294, 26),
+    "inotify_add_watch": (254, 27),
+    "fanotify_init": (300, 262),
+    "fanotify_mark": (301, 263),
+    "statmount": (457, 457),
+    "listmount": (458, 458),
+}
+"""What tells of names and mounts that code may not look up, of which Landlock says nothing."""
+
+_DENIED: dict[str, tuple[int, int | None]] = {
     **_ANYWHERE,
     **_CHANGING_FILES,
+    **_WATCHING,
+    "setrlimit": (160, 164),
     "socket": (41, 198),
     "connect": (42, 203),
     "bind": (49, 200),
@@ -196,9 +213,11 @@ _DENIED = {
     "mount": (165, 40),
     "umount2": (166, 39),
     "open_tree": (428, 428),
+    "open_tree_attr": (467, 467),
     "move_mount": (429, 429),
     "fsopen": (430, 430),
     "fsmount": (432, 432),
+    "fspick": (433, 433),
     "mount_setattr": (442, 442),
     "pivot_root": (155, 41),
     "chroot": (161, 51),
@@ -239,6 +258,7 @@ _DENIED = {
     "migrate_pages": (256, 238),
     "move_pages": (279, 239),
     "memfd_create": (319, 279),
+    "memfd_secret": (447, 447),
     "settimeofday": (164, 170),
     "clock_settime": (227, 112),
     "adjtimex": (159, 171),
@@ -255,24 +275,49 @@ _DENIED = {
 All that makes processes is among them, so that ending this one ends all that the code began.
 """
 
-_OF_SELF_ALONE = {"prlimit64": (302, 261), "sched_setaffinity": (203, 122)}
-"""System calls that are refused where their first argument, a process, is not 0."""
+_NOT_HERE = {"clone3": (435, 435), "openat2": (437, 437)}
+"""System calls that are said to be missing: what they are to do is in memory, where no filter sees it.
 
-_SIGNALLING = {"fcntl": ((72, 25), (8, 10, 15)), "ioctl": ((16, 29), (0x8901, 0x8902))}
+Callers try ``clone`` and ``openat`` next.
+"""
+
+_OF_ZEROS: dict[str, tuple[tuple[int, int], tuple[int, ...]]] = {
+    "prlimit64": ((302, 261), (16, 32, 36)),
+    "sched_setaffinity": ((203, 122), (16,)),
+}
+"""System calls that are refused unless these words of their arguments are 0.
+
+The first is a process, which 0 says is this one; the others are the address of new limits, which a process with the
+right to may raise again.
+"""
+
+_SIGNALLING: dict[str, tuple[tuple[int, int], tuple[int, ...]]] = {"fcntl": ((72, 25), (8, 10, 15))}
 """System calls that are refused where their second argument, a command, is one of these.
 
 They have the kernel send a signal of the caller's choice to any process of this user, whenever a file is ready:
-``F_SETOWN``, ``F_SETSIG`` and ``F_SETOWN_EX``; ``FIOSETOWN`` and ``SIOCSPGRP``.
+``F_SETOWN``, ``F_SETSIG`` and ``F_SETOWN_EX``.
 """
 
-_PAIRED = {"socketpair": ((53, 199), (1, 0x801, 0x80001, 0x80801))}
-"""System calls that are refused where their second argument, a socket's type, is none of these: a stream's.
+_OF_THESE: dict[str, tuple[tuple[int, int], tuple[int, ...]]] = {
+    "socketpair": ((53, 199), (1, 0x801, 0x80001, 0x80801)),
+    "ioctl": ((16, 29), (0x5401, 0x802C542A, 0x5413, 0x541B, 0x5421, 0x5450, 0x5451)),
+}
+"""System calls that are refused where their second argument is none of these.
 
-A pair of datagram sockets can send to any other of this machine, whatever its name.
+A socket's type, which is a stream's: a pair of datagram sockets can send to any other of this machine, whatever its
+name. A device's command: whether it is a terminal and how large, what can be read at once, whether it blocks, whether
+it is inherited; others signal processes, and change or stop whole file systems by a file that may be read.
 """
 
-_CLONE, _CLONE3 = (56, 220), (435, 435)
-_CLONE_THREAD = 0x10000
+_THREAD, _TRUNCATES = 0x10000, 0x200
+"""``CLONE_THREAD`` and ``O_TRUNC``; the latter empties a file that is opened for reading, too."""
+
+_OF_FLAGS: dict[str, tuple[tuple[int, int | None], int, int, bool]] = {
+    "clone": ((56, 220), 16, _THREAD, True),
+    "open": ((2, None), 24, _TRUNCATES, False),
+    "openat": ((257, 56), 32, _TRUNCATES, False),
+}
+"""System calls that must, or must not, have a flag, with the place of the word that holds it."""
 
 _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 """Each machine's column in the tables above, and its name in a filter."""
@@ -280,8 +325,11 @@ _ARCHITECTURES = {"x86_64": (0, 0xC000003E), "aarch64": (1, 0xC00000B7)}
 _KILL, _REFUSE, _NOT_THERE, _PASS = 0x80000000, 0x00050001, 0x00050026, 0x7FFF0000
 """What a filter may say: end the process, EPERM, ENOSYS, go on."""
 
+_Line = tuple[int, int, int, int]
+"""An instruction of a filter: what it does, how many to skip if so and if not, and its number."""
+
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _SAY = 0x20, 0x15, 0x35, 0x45, 0x06
-"""The instructions of a filter that are used."""
+"""The instructions that are used."""
 
 
 def _filter_calls() -> None:
@@ -309,26 +357,40 @@ def _program(machine: str) -> bytes:
         (_LOAD, 0, 0, 0),
         (_AT_LEAST, 0, 1, 0x40000000),  # the calls of the x32 interface, which have numbers of their own
         (_SAY, 0, 0, _KILL),
-        (_EQUAL, 0, 1, _CLONE3[column]),  # its flags are in memory, where no filter sees them; callers try clone next
-        (_SAY, 0, 0, _NOT_THERE),
     ]
-    for numbers in _DENIED.values():
-        number = numbers[column]
-        if number is not None:
-            lines += [(_EQUAL, 0, 1, number), (_SAY, 0, 0, _REFUSE)]
-    for numbers in _OF_SELF_ALONE.values():
-        lines += [(_EQUAL, 0, 4, numbers[column]), (_LOAD, 0, 0, 16), (_EQUAL, 1, 0, 0), (_SAY, 0, 0, _REFUSE)]
-        lines += [(_SAY, 0, 0, _PASS)]
-    for table, among, else_ in ((_SIGNALLING, _REFUSE, _PASS), (_PAIRED, _PASS, _REFUSE)):
-        for numbers, values in table.values():
-            lines += [(_EQUAL, 0, len(values) + 3, numbers[column]), (_LOAD, 0, 0, 24)]
-            lines += [(_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values)]
-            lines += [(_SAY, 0, 0, else_), (_SAY, 0, 0, among)]
-    lines += [
-        (_EQUAL, 0, 3, _CLONE[column]),
-        (_LOAD, 0, 0, 16),
-        (_ANY_BIT, 1, 0, _CLONE_THREAD),
-        (_SAY, 0, 0, _REFUSE),
-        (_SAY, 0, 0, _PASS),
-    ]
+    for numbers in _NOT_HERE.values():
+        lines += _when(numbers[column], _say(_NOT_THERE))
+    for each in _DENIED.values():
+        lines += _when(each[column], _say(_REFUSE))
+    for numbers, words in _OF_ZEROS.values():
+        lines += _when(numbers[column], _zeros(words))
+    for numbers, values in _SIGNALLING.values():
+        lines += _when(numbers[column], _second_of(values, _REFUSE, _PASS))
+    for numbers, values in _OF_THESE.values():
+        lines += _when(numbers[column], _second_of(values, _PASS, _REFUSE))
+    for each, word, flag, needed in _OF_FLAGS.values():
+        with_it, without = (_PASS, _REFUSE) if needed else (_REFUSE, _PASS)
+        lines += _when(each[column], [(_LOAD, 0, 0, word), (_ANY_BIT, 0, 1, flag), *_say(with_it, without)])
+    lines.append((_SAY, 0, 0, _PASS))
     return b"".join(struct.pack("=HBBI", *line) for line in lines)
+
+
+def _when(number: int | None, block: list[_Line]) -> list[_Line]:
+    """The block, which says something at its end, for this system call alone."""
+    return [] if number is None else [(_EQUAL, 0, len(block), number), *block]
+
+
+def _say(*verdicts: int) -> list[_Line]:
+    return [(_SAY, 0, 0, verdict) for verdict in verdicts]
+
+
+def _zeros(words: tuple[int, ...]) -> list[_Line]:
+    block: list[_Line] = []
+    for left, word in zip(range(len(words), 0, -1), words, strict=True):
+        block += [(_LOAD, 0, 0, word), (_EQUAL, 0, 2 * left - 1, 0)]
+    return [*block, *_say(_PASS, _REFUSE)]
+
+
+def _second_of(values: tuple[int, ...], among: int, else_: int) -> list[_Line]:
+    tests = [(_EQUAL, len(values) - place, 0, value) for place, value in enumerate(values)]
+    return [(_LOAD, 0, 0, 24), *tests, *_say(else_, among)]

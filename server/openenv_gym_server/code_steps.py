@@ -29,6 +29,10 @@ MAX_TOLD = 2_000
 class Caller(Protocol):
     """What is asked of an environment's tools."""
 
+    @property
+    def production(self) -> bool:
+        """Whether the server's mode is production."""
+
     def limit_s(self, name: str, timeout_s: float | None = None) -> float | None:
         """Seconds that a call of the tool may take."""
 
@@ -86,13 +90,24 @@ def code_observation(env: Stepped, code: str, limit_s: float | None) -> CallTool
         limits = replace(limits, time_s=min(limits.time_s, limit_s))
     outcome, reward, done = run_steps(env, code, limits)
     if outcome.error is None:
-        given = {"result": outcome.result, "output": outcome.output}
-        observation = success(CODE_TOOL, given, env.MAX_RESULT_MB)
+        given: dict[str, Any] = {"result": outcome.result, "output": outcome.output}
+        if outcome.output_left_out:
+            given["output_left_out"] = outcome.output_left_out
+        observation = success(CODE_TOOL, given, env.MAX_RESULT_MB, production=env.tool_caller.production)
     else:
-        printed = f"\nIt had printed:\n{outcome.output[-MAX_TOLD:]}" if outcome.output else ""
-        observation = failure(CODE_TOOL, outcome.error.error_type, outcome.error.message + printed)
+        observation = failure(CODE_TOOL, outcome.error.error_type, outcome.error.message + _had_printed(outcome))
     observation.reward, observation.done = reward, done
     return observation
+
+
+def _had_printed(outcome: CodeOutcome) -> str:
+    """The end of what is kept of the output of code that failed, and how much more there was."""
+    if not outcome.output:
+        return ""
+    missing = {"before": max(len(outcome.output) - MAX_TOLD, 0), "after": outcome.output_left_out}
+    said = " and ".join(f"{count} characters {place}" for place, count in missing.items() if count)
+    note = f" ({said} this are left out)" if said else ""
+    return f"\nIt had printed{note}:\n{outcome.output[-MAX_TOLD:]}"
 
 
 class _Steps:
@@ -120,15 +135,14 @@ class _Steps:
         reward, not_finite = plain_reward(getattr(given, "reward", None))
         self.reward += float(not_finite or reward or 0.0)
         self.done = plain_flag(getattr(given, "done", False))
-        return given if isinstance(given, CallToolObservation) else _of_another_class(name, given)
+        return given if isinstance(given, CallToolObservation) else self._of_another_class(name, given)
 
-
-def _of_another_class(name: str, given: Any) -> CallToolObservation:
-    """An author's own observation of a call: its error, else its result, else the whole of it."""
-    error = getattr(given, "error", None)
-    if isinstance(error, ToolError):
-        return failure(name, error.error_type, error.message)
-    result = getattr(given, "result", None)
-    if isinstance(result, dict) and "data" in result:
-        result = result["data"]
-    return success(name, given if result is None else result)
+    def _of_another_class(self, name: str, given: Any) -> CallToolObservation:
+        """An author's own observation of a call: its error, else its result, else the whole of it."""
+        error = getattr(given, "error", None)
+        if isinstance(error, ToolError):
+            return failure(name, error.error_type, error.message)
+        result = getattr(given, "result", None)
+        if isinstance(result, dict) and "data" in result:
+            result = result["data"]
+        return success(name, given if result is None else result, production=self._caller.production)

@@ -180,14 +180,14 @@ def call(hosted: HostedEnvironment, request: Call, terms: Terms) -> CallReply:
     check_name(request.data.name, terms.remote_names)
     args = exact_list(request.data.args, "data", "args")
     keywords = {name: exact(value, "data", "kwargs", name) for name, value in request.data.kwargs.items()}
-    result = hosted.call(request.data.name, args, keywords, terms.remote_names)
+    result = hosted.remote.call(request.data.name, args, keywords, terms.remote_names)
     return CallReply(data=value_data("result", result), id=request.id)
 
 
 def get_attr(hosted: HostedEnvironment, request: GetAttr, terms: Terms) -> GetAttrReply:
     """Read an attribute that the operator allows."""
     return GetAttrReply(
-        data=value_data("attribute", hosted.attribute(request.data.name, terms.remote_names)), id=request.id
+        data=value_data("attribute", hosted.remote.attribute(request.data.name, terms.remote_names)), id=request.id
     )
 
 
@@ -197,7 +197,7 @@ def set_attr(hosted: HostedEnvironment, request: SetAttr, terms: Terms) -> SetAt
     values = exact_list(request.data.values, "data", "values")
     if len(values) != 1:
         raise wrong_number("values", len(values), 1)
-    hosted.set_attribute(request.data.name, values[0], terms.remote_names)
+    hosted.remote.set_attribute(request.data.name, values[0], terms.remote_names)
     return SetAttrReply(id=request.id)
 
 

@@ -38,6 +38,7 @@ __all__ = [
     "OvertimeError",
     "SessionEndedError",
     "SessionNotFoundError",
+    "SessionStartingError",
     "TaskError",
     "UnknownTypeError",
     "UnsendableError",
@@ -92,6 +93,10 @@ class SessionNotFoundError(ServerError):
 
     attributes = ("code", "data", "session_id")
     session_id: str | None
+
+
+class SessionStartingError(SessionNotFoundError):
+    """A session cannot be used yet, since its environment is being made."""
 
 
 class SessionEndedError(ServerError):

@@ -9,6 +9,7 @@ result is dropped.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Sequence
 from typing import Any, Protocol, cast
 
@@ -17,11 +18,15 @@ from pydantic import BaseModel
 from openenv_gym.errors import ValueMappingError
 from openenv_gym.json_text import encode_json
 from openenv_gym.tools import CallToolObservation, DescribedTool, ToolErrorType
+from openenv_gym_server.closed_mode import is_wrapped, reason_of, undisclosed
 from openenv_gym_server.errors import text_of
 from openenv_gym_server.plain import plain_json
-from openenv_gym_server.tool_results import failure, unsendable
+from openenv_gym_server.tool_results import failure, result_of, unsendable
 
 __all__ = ["FastMCPServer", "call_server_tool", "described", "server_tools"]
+
+
+logger = logging.getLogger("openenv_gym_server")
 
 
 class FastMCPServer(Protocol):
@@ -61,25 +66,35 @@ def _hints(annotations: Any) -> dict[str, Any] | None:
     return annotations.model_dump(exclude_none=True) if isinstance(annotations, BaseModel) else None
 
 
-async def call_server_tool(server: FastMCPServer, name: str, arguments: dict[str, Any]) -> CallToolObservation:
-    """The observation of a call, its failure included."""
+async def call_server_tool(
+    server: FastMCPServer, name: str, arguments: dict[str, Any], *, production: bool = False
+) -> CallToolObservation:
+    """The observation of a call, its failure included, of which a production server tells less (``closed_mode.py``)."""
     from fastmcp.exceptions import NotFoundError, ValidationError  # noqa: PLC0415 - only where it is in use
     from pydantic import ValidationError as PydanticError  # noqa: PLC0415
 
     try:
-        return _observation(name, await server.call_tool(name, arguments))
+        return _observation(name, await server.call_tool(name, arguments), production)
     except NotFoundError as error:
+        if name not in await server_tools(server):
+            return failure(name, ToolErrorType.TOOL_NOT_FOUND, f"Unknown tool: {name[:200]!r}")
         # A tool may raise the same error itself.
-        known = name in await server_tools(server)
-        kind = ToolErrorType.EXECUTION_ERROR if known else ToolErrorType.TOOL_NOT_FOUND
-        return failure(name, kind, text_of(error))
+        return _raised(name, ToolErrorType.EXECUTION_ERROR, error, production)
     except (ValidationError, PydanticError) as error:
-        return failure(name, ToolErrorType.INVALID_ARGS, text_of(error))
+        if isinstance(error, ValidationError) or error.title.startswith("call["):  # the arguments', not a tool's own
+            return failure(name, ToolErrorType.INVALID_ARGS, text_of(error))
+        return _raised(name, ToolErrorType.INVALID_ARGS, error, production)
     except Exception as error:  # noqa: BLE001 - a server may have middleware of anyone's, which raises anything
-        return failure(name, ToolErrorType.EXECUTION_ERROR, text_of(error))
+        return _raised(name, ToolErrorType.EXECUTION_ERROR, error, production)
 
 
-def _observation(name: str, given: Any) -> CallToolObservation:
+def _raised(name: str, kind: ToolErrorType, error: Exception, production: bool) -> CallToolObservation:
+    text = text_of(error)
+    reason = reason_of(error, name, production=production)
+    return failure(name, kind, text if reason == text else f"Error calling tool {name!r}: {reason}")
+
+
+def _observation(name: str, given: Any, production: bool) -> CallToolObservation:
     try:
         content = plain_json(list(given.content))
         structured = plain_json(given.structured_content)
@@ -88,15 +103,13 @@ def _observation(name: str, given: Any) -> CallToolObservation:
     except ValueMappingError as error:
         return unsendable(name, str(error))
     if getattr(given, "is_error", False):
-        return failure(name, ToolErrorType.EXECUTION_ERROR, _text(content) or f"the tool {name!r} failed")
-    result = {
-        "content": content,
-        "structured_content": structured,
-        "meta": meta,
-        "data": structured["result"] if _is_wrapped(structured, meta) else structured,  # type: ignore[index, call-overload]
-        "is_error": False,
-    }
-    return CallToolObservation(tool_name=name, result=result)
+        text = _text(content) or f"the tool {name!r} failed"
+        if production and is_wrapped(text):  # by another server, which FastMCP has asked
+            logger.error("the tool %r failed: %s", name, text)
+            text = undisclosed(name)
+        return failure(name, ToolErrorType.EXECUTION_ERROR, text)
+    data = structured["result"] if _is_wrapped(structured, meta) else structured  # type: ignore[index, call-overload]
+    return CallToolObservation(tool_name=name, result=result_of(content, structured, data, meta=meta))  # type: ignore[arg-type]
 
 
 def _is_wrapped(structured: Any, meta: Any) -> bool:

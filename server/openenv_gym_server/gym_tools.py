@@ -30,7 +30,8 @@ from openenv_gym_server.reports import report
 from openenv_gym_server.space_codec import GymObservation, SpaceCodec
 from openenv_gym_server.space_tools import arguments_schema, is_picture, words_for
 from openenv_gym_server.tool_functions import check_tool_name
-from openenv_gym_server.tool_results import RAISED, failure, success, unsendable
+from openenv_gym_server.tool_results import RAISED, failure, made, result_of, unsendable
+from openenv_gym_server.tool_values import text_block, with_notes
 
 __all__ = ["GymTools", "Played", "named_actions"]
 
@@ -127,7 +128,7 @@ class GymTools:
         try:
             observation = self._given(env, name, action.arguments)
         except InvalidActionError as error:
-            observation = failure(name, ToolErrorType.INVALID_ARGS, _told(error))
+            observation = failure(name, ToolErrorType.INVALID_ARGS, _faults_text(error))
         except Exception as error:  # noqa: BLE001 - whatever the environment raises is the tool's failure to be told
             report(error, None, f"the tool {name!r}")
             raised = not isinstance(error, UnsendableError)  # whose words are the server's
@@ -211,7 +212,7 @@ def _only_action(arguments: JSONObject) -> JSONObject:
     return arguments
 
 
-def _told(error: InvalidActionError) -> str:
+def _faults_text(error: InvalidActionError) -> str:
     """Each fault of the arguments, in one line."""
     faults = [f"{'.'.join(map(str, fault['loc']))}: {fault['msg']}" for fault in error.errors or ()]
     return "; ".join(faults) or text_of(error)
@@ -235,13 +236,8 @@ def _seen(env: Played, name: str, observation: GymObservation) -> CallToolObserv
         return lost
     value = outcome.observation["obs"]
     shown = _shown(observation.obs) if is_picture(env.gymnasium_env.observation_space) else []
-    result: JSONObject = {
-        "content": shown or [_item({"type": "text", "text": value_text(value)})],
-        "structured_content": {"result": value},
-        "meta": {"fastmcp": {"wrap_result": True}},
-        "data": value,
-        "is_error": False,
-    }
+    content = shown or [text_block(value_text(value))]
+    result = result_of(content, {"result": value}, value, wrapped=True)
     return CallToolObservation(
         tool_name=name, result=result, reward=outcome.reward, done=outcome.done, metadata=outcome.metadata or {}
     )
@@ -251,21 +247,11 @@ def _rendered(env: Played) -> CallToolObservation:
     frames = env.render()
     images = _shown(*frames[-MAX_FRAMES:]) if isinstance(frames, list | tuple) else _shown(frames)
     if not images:
-        return success(_RENDER, frames)  # a text, as in the mode "ansi"; or whatever else can be JSON
-    result: JSONObject = {
-        "content": images,
-        "structured_content": None,
-        "meta": None,
-        "data": images[0] if len(images) == 1 else images,
-        "is_error": False,
-    }
+        return made(_RENDER, frames)  # a text, as in the mode "ansi"; or whatever else can be JSON
+    result = result_of(images, None, images[0] if len(images) == 1 else images)
     return CallToolObservation(tool_name=_RENDER, result=result)
 
 
 def _shown(*frames: object) -> list[JSON]:
     """The images of frames; empty where one is none."""
-    return [_item(image_content(frame)) for frame in frames] if all(map(is_pixels, frames)) else []
-
-
-def _item(content: JSONObject) -> JSONObject:
-    return {**content, "annotations": None, "meta": None}
+    return [with_notes(image_content(frame)) for frame in frames] if all(map(is_pixels, frames)) else []

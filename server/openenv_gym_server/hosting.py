@@ -20,9 +20,8 @@ from openenv_gym.json_text import JSONObject
 from openenv_gym.messages import Outcome
 from openenv_gym.tools import CallToolAction, ListToolsAction
 from openenv_gym.transition import NOTES_KEY
-from openenv_gym.types import ServerMode, State
-from openenv_gym_server.codec import Codec, ModelCodec
-from openenv_gym_server.declared_models import declared_state
+from openenv_gym.types import ServerMode
+from openenv_gym_server.codec import Codec
 from openenv_gym_server.environment import default_metadata
 from openenv_gym_server.errors import (
     encoding,
@@ -35,34 +34,19 @@ from openenv_gym_server.errors import (
 )
 from openenv_gym_server.factories import Method, is_async
 from openenv_gym_server.mcp_environment import MCPEnvironment
+from openenv_gym_server.models import Models, codec_by_models
 from openenv_gym_server.notes import Notes, quoted
 from openenv_gym_server.plain import plain_json
-from openenv_gym_server.remote_names import check_name, check_settable, missing_attribute
-from openenv_gym_server.settings import Names
+from openenv_gym_server.remote_target import RemoteTarget
+from openenv_gym_server.reports import report
 from openenv_gym_server.space_codec import SpaceCodec
-from openenv_gym_server.tool_codec import ToolCodec, called_tool, calls_tools
+from openenv_gym_server.tool_codec import ToolCodec, called_tool
 from openenv_gym_server.tool_results import timed_out
+from openenv_gym_server.tool_waiting import run_now
 
-__all__ = ["HostedEnvironment", "Models"]
+__all__ = ["HostedEnvironment"]
 
 WaitFor = Callable[[Awaitable[Any]], Any]
-
-
-@dataclasses.dataclass(frozen=True, slots=True)
-class Models:
-    """The classes an application was made with.
-
-    Attributes:
-        action: class of the actions.
-        observation: class of step's observations.
-        state: class of the state; None or ``State`` lets the environment's own say.
-        reset_observation: class of reset's observations, where it is another.
-    """
-
-    action: type[Any]
-    observation: type[Any]
-    state: type[Any] | None = None
-    reset_observation: type[Any] | None = None
 
 
 class HostedEnvironment:
@@ -114,7 +98,7 @@ class HostedEnvironment:
         self._settled_kind: type[Any] | None = None
         own = getattr(env, "codec", None)
         is_codec = hasattr(own, "encode_observation")
-        self.codec: Codec = cast("Codec", own) if is_codec else _model_codec(env, models)
+        self.codec: Codec = cast("Codec", own) if is_codec else codec_by_models(env, models)
         self.offers_tools = (
             self._tools is not None or isinstance(self.codec, ToolCodec) or getattr(env, "has_tools", False) is True
         )
@@ -199,8 +183,8 @@ class HostedEnvironment:
         self.total_steps += 1
 
     @property
-    def has_tools(self) -> bool:
-        """Whether steps may be calls of tools, which have limits of their own."""
+    def limits_tools(self) -> bool:
+        """Whether steps may be calls of tools that have limits of their own."""
         return self._tools is not None
 
     def called_tool(self, data: JSONObject) -> str | None:
@@ -217,6 +201,27 @@ class HostedEnvironment:
     def timed_out(self, name: str, seconds: float, *, begun: bool) -> Outcome:
         """What is said of a call that has not ended in time, while it may still run on the environment's thread."""
         return self.codec.encode_observation(timed_out(name, seconds, begun=begun))
+
+    def give_up(self, name: str, seconds: float) -> Outcome | None:
+        """What is said of the running call once nobody waits for it, with the reward that ``after_tool`` gives it.
+
+        On another thread than the environment's, which the tool still has. None where no call runs any more, or the
+        environment may be used on its own thread alone.
+        """
+        if self._tools is None or getattr(self.env, "REQUIRES_SINGLE_THREAD_EXECUTOR", False):
+            return None
+        action = self._tools.running.give_up()
+        if action is None or self._tools.runs_code(action.tool_name):
+            return None
+        # Of code that called a tool which does not return, it is that tool.
+        observation = timed_out(action.tool_name, seconds)
+        try:
+            # Within a loop of its own, so that nothing in it is awaited on the environment's.
+            after = run_now(_awaited(lambda: self.env.after_tool(action, observation)))
+            return self.codec.encode_observation(observation if after is None else after)
+        except BaseException as error:  # noqa: BLE001 - an author's code may raise anything; the timeout is told all the same
+            report(error, None, f"after_tool of {name!r}, which timed out")
+            return self.timed_out(name, seconds, begun=True)
 
     def decoded(self, data: JSONObject) -> object:
         """The action in ``data``.
@@ -333,49 +338,10 @@ class HostedEnvironment:
             raise NotImplementedError(name)
         return self._settled(method(*args))
 
-    def call(self, name: str, args: list[Any], keywords: dict[str, Any], allowed: Names) -> object:
-        """What the method of that name returns.
-
-        Raises:
-            InvalidActionError: the name is not allowed, or is no method.
-        """
-        method = self.attribute(name, allowed)
-        if not callable(method):
-            raise invalid_message(
-                fault(
-                    "not_callable",
-                    ["data", "name"],
-                    f"{name!r} is an attribute, not a method; read it with x-get_attr",
-                    name,
-                )
-            )
-        with user_code:
-            return self._settled(method(*args, **keywords))
-
-    def attribute(self, name: str, allowed: Names) -> object:
-        """The attribute of that name.
-
-        Raises:
-            InvalidActionError: the name is not allowed, or there is none.
-        """
-        check_name(name, allowed)
-        with user_code:
-            target = getattr(self.env, "remote_target", self.env)
-            found = getattr(target, name, _MISSING)
-            names = dir(target) if found is _MISSING else []
-        if found is _MISSING:
-            raise missing_attribute(getattr(self.env, "env_id", None) or self.environment_type, name, names, allowed)
-        return found
-
-    def set_attribute(self, name: str, value: object, allowed: Names) -> None:
-        """Set the attribute of that name, new ones too.
-
-        Raises:
-            InvalidActionError: the name is not allowed, or is one that is never set.
-        """
-        check_settable(name, allowed)
-        with user_code:
-            setattr(getattr(self.env, "remote_target", self.env), name, value)
+    @property
+    def remote(self) -> RemoteTarget:
+        """Those of its methods and attributes that have no message of their own."""
+        return RemoteTarget(self.env, self._settled)
 
     def close(self) -> None:
         """Close the environment, if it can be closed."""
@@ -385,16 +351,10 @@ class HostedEnvironment:
                 self._settled(close())
 
 
-_MISSING = object()
+async def _awaited(begin: Callable[[], Any]) -> Any:
+    value = begin()
+    return await value if inspect.isawaitable(value) else value
 
 
 def _is_record(state: object) -> bool:
     return isinstance(state, BaseModel | Mapping) or (dataclasses.is_dataclass(state) and not isinstance(state, type))
-
-
-def _model_codec(env: Any, models: Models) -> ModelCodec:
-    state = models.state
-    if state is None or state is State:
-        state = declared_state(type(env)) or state
-    codec = ToolCodec if isinstance(env, MCPEnvironment) or calls_tools(models.action) else ModelCodec
-    return codec(models.action, models.observation, state, models.reset_observation)

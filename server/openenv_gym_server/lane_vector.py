@@ -55,7 +55,7 @@ class LaneVector(HostedVector, ABC):
         self.autoreset_mode = autoreset_mode.value
         self.num_envs = crew.size
         self.finite = first.finite
-        self.has_tools = first.has_tools
+        self.limits_tools = first.limits_tools
         self.asynchronous = first.asynchronous
         self._threads = crew if isinstance(crew, OnThreads) else None
         self.first_come = self._threads is not None

@@ -41,7 +41,8 @@ class MCPEnvironment(Environment[Action, Any, Any]):
 
     Tools run on the session's thread, one at a time, as everything of an environment does. An ``async def`` tool that
     takes longer than its limit is cancelled. Another cannot be stopped: the client is told ``timeout`` all the same,
-    later calls wait for the thread within limits of their own, and what the late tool gives is dropped.
+    later calls wait for the thread within limits of their own, and what the late tool gives is dropped. ``after_tool``
+    then runs beside that tool, on another thread (not where ``REQUIRES_SINGLE_THREAD_EXECUTOR``: no reward then).
 
     Args:
         mcp_server: a ``fastmcp.FastMCP`` (version 3) whose tools are this environment's too.
@@ -146,9 +147,14 @@ class MCPEnvironment(Environment[Action, Any, Any]):
     def step(self, action: Action, timeout_s: float | None = None, **kwargs: Any) -> Any:
         """List the tools, call one, or hand any other action to ``_step_impl``."""
         if isinstance(action, CallToolAction):
-            observation = self.tool_caller.now(self.tool_caller.called(action, timeout_s))
-            if self.tool_caller.runs_code(action.tool_name):
-                return observation  # whose reward is that of the steps within
+            caller = self.tool_caller
+            caller.running.begin(action)
+            try:
+                observation = caller.now(caller.called(action, timeout_s))
+            finally:
+                somebody_waits = caller.running.end(action)
+            if not somebody_waits or caller.runs_code(action.tool_name):
+                return observation  # code's reward is that of the steps within
             after = self.tool_caller.now(self.after_tool(action, observation))
             return observation if after is None else after
         if isinstance(action, ListToolsAction):
@@ -159,8 +165,13 @@ class MCPEnvironment(Environment[Action, Any, Any]):
     async def step_async(self, action: Action, timeout_s: float | None = None, **kwargs: Any) -> Any:
         """The same for authors who override this one."""
         if isinstance(action, CallToolAction):
-            observation = await _settled(self.tool_caller.called(action, timeout_s))
-            if self.tool_caller.runs_code(action.tool_name):
+            caller = self.tool_caller
+            caller.running.begin(action)
+            try:
+                observation = await _settled(caller.called(action, timeout_s))
+            finally:
+                somebody_waits = caller.running.end(action)
+            if not somebody_waits or caller.runs_code(action.tool_name):
                 return observation
             after = await _settled(self.after_tool(action, observation))
             return observation if after is None else after
@@ -221,11 +232,13 @@ class MCPEnvironment(Environment[Action, Any, Any]):
         (``ServerSettings.allow_code``).
 
         Args:
-            code: the code; what it assigns to ``result`` is ``metadata["result"]``.
+            code: the code; what it assigns to ``result``, else the value of its last expression, is
+                ``metadata["result"]``.
 
         Returns:
             An observation with the sum of the steps' rewards, and done where one of them was; ``metadata["error"]``
-            where the code failed; ``metadata["output"]`` where it printed.
+            where the code failed; ``metadata["output"]`` where it printed, and ``metadata["output_left_out"]``, a
+            number of characters, where it printed more than is kept.
 
         Raises:
             EnvironmentExecutionError: no process can be begun.
@@ -236,6 +249,8 @@ class MCPEnvironment(Environment[Action, Any, Any]):
         )
         if outcome.output:
             metadata["output"] = outcome.output
+        if outcome.output_left_out:
+            metadata["output_left_out"] = outcome.output_left_out
         return Observation(reward=reward, done=done, metadata=metadata)
 
     def close(self) -> None:

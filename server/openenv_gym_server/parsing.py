@@ -30,6 +30,7 @@ from openenv_gym.messages import (
     RequestId,
     ValueData,
 )
+from openenv_gym.types import ServerMode
 from openenv_gym_server.errors import MAX_ECHO_BYTES, UnknownTypeError, encoding, error_frame, fault, invalid_message
 from openenv_gym_server.reading import LARGE
 from openenv_gym_server.settings import DEFAULT_MESSAGE_SIZE_MB, Names
@@ -166,9 +167,11 @@ def parse(text: str, terms: Terms) -> Request:
 def _closed(what: str) -> InvalidActionError:
     message = (
         f"the server is in production mode, where reset, step and state do not exist, so {what} is refused; call tools "
-        "over /mcp; to play episodes, serve with --mode simulation (setting mode, variable OPENENV_MODE)"
+        'over /mcp, as clients do that are made with mode="production"; to play episodes, serve with --mode simulation '
+        "(setting mode, variable OPENENV_MODE)"
     )
-    return invalid_message(fault("mode", ["type"], message, what))
+    # For programs: in which mode a client is to come instead.
+    return invalid_message(fault("mode", ["type"], message, what) | {"ctx": {"mode": ServerMode.PRODUCTION.value}})
 
 
 def check_reset(data: JSONObject, root: str) -> None:

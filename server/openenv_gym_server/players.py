@@ -146,8 +146,9 @@ class ModelPlayer:
         Raises:
             InvalidActionError: the name is not allowed, or there is none.
         """
-        found = self._hosted.attribute(name, allowed)
-        return self._hosted.call(name, args, keywords, allowed) if callable(found) else found
+        remote = self._hosted.remote
+        found = remote.attribute(name, allowed)
+        return remote.call(name, args, keywords, allowed) if callable(found) else found
 
     def set_attribute(self, name: str, value: object, allowed: Names) -> None:
         """Set an attribute.
@@ -155,7 +156,7 @@ class ModelPlayer:
         Raises:
             InvalidActionError: the name is not allowed.
         """
-        self._hosted.set_attribute(name, value, allowed)
+        self._hosted.remote.set_attribute(name, value, allowed)
 
     def state(self) -> JSONObject | None:
         """The environment's own state."""

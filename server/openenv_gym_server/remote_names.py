@@ -1,6 +1,6 @@
 """Names of an environment's methods and attributes: which of them a client may use.
 
-Not for using them (``hosting.py``, ``players.py``).
+Not for using them (``remote_target.py``, ``players.py``).
 """
 
 from __future__ import annotations

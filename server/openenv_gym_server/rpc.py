@@ -44,7 +44,7 @@ __all__ = [
 MAX_BATCH = 100
 """Requests in one batch; each costs an answer, however short it is."""
 
-MAX_BATCH_BYTES = 64 * 2**20
+MAX_BATCH_BYTES = 8 * 2**20
 """Bytes of one batch's answers, all of which are kept until the last; beyond, its further calls are not made."""
 
 CallId: TypeAlias = str | int | None

@@ -18,13 +18,13 @@ from openenv_gym.json_text import JSON, JSONObject
 from openenv_gym.jsonrpc import JsonRpcErrorCode
 from openenv_gym.tools import Tool, ToolErrorType
 from openenv_gym_server import rpc
-from openenv_gym_server.closed_mode import told
-from openenv_gym_server.errors import OvertimeError, SessionEndedError
+from openenv_gym_server.closed_mode import as_told
+from openenv_gym_server.errors import OvertimeError, SessionEndedError, SessionStartingError
 from openenv_gym_server.reading import off_the_loop
 from openenv_gym_server.reports import report
 from openenv_gym_server.rpc import MAX_NAME
-from openenv_gym_server.rpc_tools import NO_TOOLS, NoToolsError, call_tool, list_tools
-from openenv_gym_server.session import TOOL_GRACE_S, Limit, Session, Way
+from openenv_gym_server.rpc_tools import NO_TOOLS, OVER_KEY, NoToolsError, call_tool, list_tools
+from openenv_gym_server.session import TOOL_GRACE_S, Limit, Serving, Session
 from openenv_gym_server.session_tools import call_on, list_on
 from openenv_gym_server.sessions import Sessions, without_session
 from openenv_gym_server.settings import ServerSettings
@@ -37,6 +37,12 @@ _CODES = {
     ToolErrorType.INVALID_ARGS: JsonRpcErrorCode.INVALID_PARAMS,
 }
 """The codes of a tool's failures; of all others it is an internal error."""
+
+
+_OF_THE_STANDARD = ("initialize", "ping", "notifications/", "resources/", "prompts/", "completion/", "logging/")
+"""How methods begin that standard MCP has and this dialect has not."""
+
+_ACCEPT = "Accept: application/json, text/event-stream"
 
 
 class Peer(NamedTuple):
@@ -61,7 +67,7 @@ class RpcMethods:
 
     def __init__(self, sessions: Sessions, settings: ServerSettings) -> None:
         self._sessions = sessions
-        self._way = Way(settings.mode, begins=True)
+        self._serving = Serving(settings.mode, begins=True)
         self._limit = without_session(Limit.step(settings))
         self._methods: dict[str, Callable[[rpc.Call, Peer], Awaitable[JSONObject]]] = {
             "tools/call": self._call,
@@ -107,6 +113,8 @@ class RpcMethods:
         method = self._methods.get(call.method)
         if method is None:
             message = f"Method not found: {call.method[:MAX_NAME]}"
+            if call.method.startswith(_OF_THE_STANDARD):
+                message += "; it is standard MCP's, whose clients POST it with the header " + _ACCEPT
             return rpc.failure(call.id, JsonRpcErrorCode.METHOD_NOT_FOUND, message)
         try:
             return await method(call, peer)
@@ -116,14 +124,14 @@ class RpcMethods:
             return rpc.failure(call.id, JsonRpcErrorCode.INTERNAL_ERROR, str(error), _of_ended(call, error))
         except Exception as error:  # noqa: BLE001 - the outermost handler of a request; an environment may raise anything
             report(error, None if peer.session is None else peer.session.id, call.method)
-            return rpc.answer_to_error(call.id, told(error, production=self._way.production))
+            return rpc.answer_to_error(call.id, as_told(error, production=self._serving.production))
 
     # ------------------------------------------------------------------------------------------------- tools
 
     async def _list(self, call: rpc.Call, peer: Peer) -> JSONObject:
         session = self._session_of(call, peer)
         if session is None:
-            tools = await self._sessions.borrow(list_tools, self._limit, self._way)
+            tools = await self._sessions.borrow(list_tools, self._limit, self._serving)
         else:
             tools = await list_on(self._sessions, session)
         return rpc.success(call.id, {"tools": [_described(tool) for tool in tools]})
@@ -134,7 +142,7 @@ class RpcMethods:
         if session is None:
             limit = self._limit.within(timeout_s, "the request's timeout_s")._replace(grace=TOOL_GRACE_S)
             outcome = await self._sessions.borrow(
-                lambda hosted: call_tool(hosted, name, arguments, timeout_s), limit, self._way
+                lambda hosted: call_tool(hosted, name, arguments, timeout_s), limit, self._serving
             )
         else:
             outcome = await call_on(self._sessions, session, name, arguments, timeout_s)
@@ -142,13 +150,15 @@ class RpcMethods:
             return rpc.success(call.id, outcome.result)
         kind = outcome.error.error_type
         code = _CODES.get(kind, JsonRpcErrorCode.INTERNAL_ERROR)
-        data: JSON = {"error_type": kind.value, "tool_name": name[:MAX_NAME]}
+        data: JSONObject = {"error_type": kind.value, "tool_name": name[:MAX_NAME]}
+        if outcome.refused_as_over:
+            data[OVER_KEY] = True
         return rpc.failure(call.id, code, outcome.error.message, data)
 
     def _session_of(self, call: rpc.Call, peer: Peer) -> Session | None:
         """The session that a call is about; None where it is to have an environment for itself."""
         session = peer.session
-        if session is None and call.params.get("session_id"):
+        if session is None and "session_id" in call.params:
             session = self._kept(_session_id(call.params))
         if session is not None and isinstance(session.hosted, HostedVector):
             raise NoToolsError(f"{NO_TOOLS} in a session of several; open a session of one")
@@ -159,7 +169,7 @@ class RpcMethods:
     async def _create(self, call: rpc.Call, peer: Peer) -> JSONObject:
         if peer.session is not None:
             return rpc.success(call.id, {"session_id": peer.session.id})
-        session = await self._sessions.open("kept", way=self._way)
+        session = await self._sessions.open("kept", serving=self._serving)
         if call.notification or (peer.has_left is not None and await peer.has_left()):
             self._sessions.begin_end(session, "nobody was there to be told of it")
         return rpc.success(call.id, {"session_id": session.id})
@@ -174,13 +184,15 @@ class RpcMethods:
             session.end_at_detach = True
             return rpc.success(call.id, {"session_id": session_id, "closed": False, "closing": True})
         await self._sessions.end(session, "it was closed")
-        return rpc.success(call.id, {"session_id": session_id, "closed": True})
+        # What hangs keeps its thread and its place until it returns.
+        end: JSONObject = {"closed": True} if session.gone.done() else {"closed": False, "closing": True}
+        return rpc.success(call.id, {"session_id": session_id, **end})
 
     def _kept(self, session_id: str) -> Session:
-        session = self._sessions.get(session_id)
-        if session is not None and session.kind == "kept" and session.hosted is None:
-            raise ProtocolError(f"Session {session_id} is still initializing; retry shortly")
-        return self._sessions.kept(session_id)
+        try:
+            return self._sessions.kept(session_id)
+        except SessionStartingError as error:
+            raise ProtocolError(f"{error}; retry shortly") from error
 
 
 def _of_ended(call: rpc.Call, error: SessionEndedError) -> JSON:
@@ -222,9 +234,11 @@ def _is_number(value: JSON) -> TypeGuard[int | float]:
 
 
 def _session_id(params: JSONObject) -> str:
-    session_id = params.get("session_id")
-    if not session_id or not isinstance(session_id, str):
+    if "session_id" not in params:
         _refuse("Invalid params - 'session_id' is required")
+    session_id = params["session_id"]
+    if not session_id or not isinstance(session_id, str):
+        _refuse("Invalid params - 'session_id' has to be a string that is not empty, or left out")
     return session_id
 
 

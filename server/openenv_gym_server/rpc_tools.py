@@ -8,7 +8,7 @@ action. Here too stands what an agent of a production server is not told. Not fo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, NoReturn
 from weakref import WeakKeyDictionary
 
@@ -17,7 +17,7 @@ from openenv_gym.json_text import JSONObject
 from openenv_gym.messages import Outcome
 from openenv_gym.tools import CallToolAction, CallToolObservation, ListToolsAction, Tool, ToolError, ToolErrorType
 from openenv_gym.transition import metadata_of, own_reward, read_flags
-from openenv_gym_server.closed_mode import FAILED, told
+from openenv_gym_server.closed_mode import FAILED, as_told
 from openenv_gym_server.errors import text_of, user_code
 from openenv_gym_server.hosting import HostedEnvironment
 from openenv_gym_server.mcp_environment import MCPEnvironment
@@ -27,6 +27,7 @@ from openenv_gym_server.tool_results import RAISED, success
 __all__ = [
     "EPISODE_OVER",
     "NO_TOOLS",
+    "OVER_KEY",
     "NoToolsError",
     "ToolOutcome",
     "begin_episode",
@@ -36,6 +37,9 @@ __all__ = [
 ]
 
 EPISODE_OVER = "the episode is over; open a new session"
+OVER_KEY = "episode_over"
+"""Where an error's data says to programs what ``EPISODE_OVER`` says to agents; no crash of a tool has it."""
+
 NO_TOOLS = "Environment does not support MCP"
 
 MAX_TOLD = 1_000
@@ -54,9 +58,9 @@ class ToolOutcome:
         result: ``{"content", "structured_content", "meta", "data", "is_error"}``; None where there is an error.
         error: why there is no result.
         reward: the step's reward, a NaN or an infinity as such; None in production.
-        terminated: whether the episode ended by itself; never in production, nor are the next two.
+        terminated: whether the episode ended by itself; never in production, nor is the next.
         truncated: whether it was cut off.
-        done: whether it is over.
+        refused_as_over: whether the tool was not called since an earlier call has ended the episode, in production.
     """
 
     result: JSONObject | None
@@ -64,7 +68,7 @@ class ToolOutcome:
     reward: bool | int | float | None = None
     terminated: bool = False
     truncated: bool = False
-    done: bool = False
+    refused_as_over: bool = False
 
 
 def begin_episode(hosted: HostedEnvironment) -> None:
@@ -120,7 +124,7 @@ def call_tool(
     if bare is None and not hosted.offers_tools:
         raise NoToolsError(NO_TOOLS)
     if hosted.production and hosted.over:
-        return _failed(ToolErrorType.EXECUTION_ERROR, EPISODE_OVER)
+        return replace(_failed(ToolErrorType.EXECUTION_ERROR, EPISODE_OVER), refused_as_over=True)
     try:
         begin_episode(hosted)
         if bare is not None:
@@ -141,15 +145,15 @@ def outcome_of_call(hosted: HostedEnvironment, name: str, outcome: Outcome) -> T
     if outcome.done:
         hosted.over = True
     failure = _failure(content.get("error"))
-    result, failure = _result(name, content) if failure is None else (None, failure)
+    if failure is not None and hosted.production:
+        raised = metadata_of(outcome).get(RAISED) is True
+        failure.message = FAILED if raised else failure.message[:MAX_TOLD]
+    result, failure = _result(hosted, name, content) if failure is None else (None, failure)
     if hosted.production:
-        if failure is not None:
-            raised = metadata_of(outcome).get(RAISED) is True
-            failure.message = FAILED if raised else failure.message[:MAX_TOLD]
         return ToolOutcome(result, failure)
     terminated, truncated = read_flags(outcome)
     reward = own_reward(outcome.reward, metadata_of(outcome))
-    return ToolOutcome(result, failure, reward, terminated, truncated, outcome.done)
+    return ToolOutcome(result, failure, reward, terminated, truncated)
 
 
 def _failure(said: Any) -> ToolError | None:
@@ -161,13 +165,13 @@ def _failure(said: Any) -> ToolError | None:
     return ToolError(error_type=ToolErrorType(kind) if known else ToolErrorType.EXECUTION_ERROR, message=message)
 
 
-def _result(name: str, content: JSONObject) -> tuple[JSONObject | None, ToolError | None]:
+def _result(hosted: HostedEnvironment, name: str, content: JSONObject) -> tuple[JSONObject | None, ToolError | None]:
     """The result in an observation, or why there is none; of one in another shape, its fields are the value."""
     result = content.get("result")
     if isinstance(result, dict) and "content" in result and "data" in result:
         return result, None
     value = result if "tool_name" in content and "result" in content else _fields(content)
-    made = success(name, value)
+    made = success(name, value, production=hosted.production)
     return made.result, made.error
 
 
@@ -180,7 +184,7 @@ def _failed(error_type: ToolErrorType, message: str) -> ToolOutcome:
 
 
 def _text_for_agents(hosted: HostedEnvironment, error: OpenEnvGymError) -> str:
-    text = text_of(told(error, production=hosted.production))
+    text = text_of(as_told(error, production=hosted.production))
     return text[:MAX_TOLD] if hosted.production else text
 
 

@@ -30,6 +30,7 @@ from openenv_gym_server import dispatch
 from openenv_gym_server.dispatch import Hosted
 from openenv_gym_server.errors import OvertimeError, SessionEndedError
 from openenv_gym_server.hosting import HostedEnvironment
+from openenv_gym_server.late_calls import given_up
 from openenv_gym_server.parsing import Payload, Terms, read
 from openenv_gym_server.reading import LARGE, off_the_loop
 from openenv_gym_server.settings import ServerSettings
@@ -37,7 +38,7 @@ from openenv_gym_server.tickets import Ticket
 from openenv_gym_server.vector_hosting import HostedVector
 from openenv_gym_server.worker import Worker
 
-__all__ = ["TOOL_GRACE_S", "Kind", "Limit", "Session", "Way", "limited"]
+__all__ = ["TOOL_GRACE_S", "Kind", "Limit", "Serving", "Session", "limited"]
 
 T = TypeVar("T")
 
@@ -51,7 +52,7 @@ TOOL_GRACE_S = 0.5
 """How much longer than a tool's limit is waited for an environment that keeps the limit itself."""
 
 
-class Way(NamedTuple):
+class Serving(NamedTuple):
     """In which mode an application serves, and whether it begins a session's episode itself, where no client resets.
 
     In production it always does. One server may be in two applications of two modes.
@@ -115,6 +116,7 @@ class Session:
         attached: whether a socket is attached to this kept session.
         end_at_detach: whether it was deleted while it had a socket.
         ending: why it ends or has ended; None while it lives.
+        active_at: when it was used last, on the monotonic clock.
         gone: done once its environment is closed and its slot free.
         farewell: tells the socket that the session has ended, and closes it.
     """
@@ -132,7 +134,7 @@ class Session:
         self.farewell: Callable[[str], Awaitable[None]] | None = None
         self.created_at = time.time()
         self._settings = settings
-        self._active_at = time.monotonic()
+        self.active_at = time.monotonic()
         self._in_flight = 0
         self._counting = threading.Lock()
         self._inline = False
@@ -148,7 +150,7 @@ class Session:
         """
         hosted = self._environment
         self._inline = hosted.inline and not lent
-        self._timed |= hosted.has_tools
+        self._timed |= hosted.limits_tools
         self.touch()
 
     @property
@@ -169,13 +171,13 @@ class Session:
 
     def touch(self) -> None:
         """The session is being used."""
-        self._active_at = time.monotonic()
+        self.active_at = time.monotonic()
 
     def idle_for(self, seconds: float) -> bool:
         """Whether it has been idle that long; work in flight is not idleness."""
         if isinstance(self.hosted, HostedVector) and self.hosted.busy:
             self.touch()  # steps that no message waits for now
-        return self.hosted is not None and self._in_flight == 0 and time.monotonic() - self._active_at > seconds
+        return self.hosted is not None and self._in_flight == 0 and time.monotonic() - self.active_at > seconds
 
     def info(self) -> SessionInfo:
         """What is known of it."""
@@ -183,7 +185,7 @@ class Session:
         return SessionInfo(
             session_id=self.id,
             created_at=self.created_at,
-            last_activity_at=time.time() - (time.monotonic() - self._active_at),
+            last_activity_at=time.time() - (time.monotonic() - self.active_at),
             step_count=hosted.total_steps if hosted else 0,
             environment_type=hosted.environment_type if hosted else "",
         )
@@ -318,7 +320,8 @@ class Session:
             begun = not ticket.withdraw()  # also where whoever asked has gone
         if done:
             return cast("T", work.result())  # it has begun
-        return late(hosted.timed_out(name, seconds, begun=begun))
+        outcome = await given_up(hosted, name, seconds, work) if begun else hosted.timed_out(name, seconds, begun=False)
+        return cast("T", work.result()) if outcome is None else late(outcome)
 
     def _run(self, job: Callable[..., T], *args: Any) -> Awaitable[T]:
         """Put a job on the thread; it is in flight from now until it is done, awaited or not."""
@@ -339,7 +342,7 @@ class Session:
     def _landed(self) -> None:
         with self._counting:
             self._in_flight -= 1
-        self._active_at = time.monotonic()
+        self.active_at = time.monotonic()
 
 
 def _drop(work: asyncio.Future[Any]) -> None:

@@ -20,21 +20,20 @@ from collections.abc import Callable
 from concurrent.futures import Future
 from typing import TypeVar
 
-from openenv_gym.errors import OpenEnvGymError
 from openenv_gym.messages import OpenSettings
-from openenv_gym_server.dispatch import Hosted
-from openenv_gym_server.errors import SessionEndedError, SessionNotFoundError, at_capacity, factory_calls
+from openenv_gym_server.environment_making import EnvironmentMaker, close_hosted
+from openenv_gym_server.errors import SessionEndedError, SessionNotFoundError, SessionStartingError, at_capacity
+from openenv_gym_server.eviction import EndedSessions, making_room
 from openenv_gym_server.factories import EnvironmentFactory
-from openenv_gym_server.hosting import HostedEnvironment, Models
-from openenv_gym_server.mcp_environment import MCPEnvironment
+from openenv_gym_server.hosting import HostedEnvironment
+from openenv_gym_server.models import Models
 from openenv_gym_server.reaper import Reaper
+from openenv_gym_server.rpc import MAX_NAME
 from openenv_gym_server.rpc_tools import begin_episode
-from openenv_gym_server.session import Kind, Limit, Session, Way, limited
+from openenv_gym_server.session import Kind, Limit, Serving, Session, limited
 from openenv_gym_server.settings import DEFAULT_CAPACITY, ServerSettings
 from openenv_gym_server.slots import Place, Slots
-from openenv_gym_server.vector_sessions import VectorMaker, exact_keyword
-from openenv_gym_server.worker import Worker
-from openenv_gym_server.workers import Workers, close_unused
+from openenv_gym_server.workers import Workers
 
 __all__ = ["Sessions", "without_session"]
 
@@ -70,16 +69,16 @@ class Sessions:
     def __init__(self, factory: EnvironmentFactory, models: Models, settings: ServerSettings) -> None:
         self.factory = factory
         self.settings = settings
-        self._models = models
         self._sessions: dict[str, Session] = {}
         self._lock = threading.Lock()
         self._taken = 0
+        self._ended = EndedSessions()
         self._workers = Workers(factory)
+        self._maker = EnvironmentMaker(factory, models, settings, self._workers)
         self._borrowed = Slots(MAX_BORROWED)
         self._asked = Slots(MAX_ASKED)
         self._abandoned = Slots(MAX_ABANDONED)
         self._reaper = Reaper(settings, lambda: list(self._sessions.values()), self.begin_end)
-        self._last: HostedEnvironment | None = None
 
     def __len__(self) -> int:
         """Places taken: a session of several environments takes as many."""
@@ -123,7 +122,7 @@ class Sessions:
 
     # ---------------------------------------------------------------------------------------- begin and end
 
-    async def open(self, kind: Kind, opening: OpenSettings | None = None, way: Way | None = None) -> Session:
+    async def open(self, kind: Kind, opening: OpenSettings | None = None, serving: Serving | None = None) -> Session:
         """Admit a session and make its environment; in production begin its episode.
 
         Raises:
@@ -133,14 +132,14 @@ class Sessions:
             InvalidActionError: the client asked for what the operator or the factory does not allow.
             EnvironmentFactoryError: the environment could not be made.
         """
-        opening, way = opening or OpenSettings(), way or Way(self.settings.mode)
+        opening, serving = opening or OpenSettings(), serving or Serving(self.settings.mode)
         if opening.num_envs > 1 and self.factory.instance is None and self._workers.concurrent is None:
             # How many there may be, only one that was made can tell.
             await asyncio.to_thread(self._workers.ask)
         session = await self._admit(kind, opening.num_envs)
         try:
-            await session.worker.run(self._make, session, opening, way)
-            if way.production and kind != "request":
+            await session.worker.run(self._make, session, opening, serving)
+            if serving.production and kind != "request":
                 await session.run(begin_episode, Limit.reset(self.settings))
         except BaseException:
             self.begin_end(session, "its environment could not be made")
@@ -149,12 +148,20 @@ class Sessions:
         self._reaper.watch()
         return session
 
-    def begin_end(self, session: Session, reason: str) -> Future[None]:
-        """Have a session end after whatever it is doing; the future is done once its slot is free."""
+    def begin_end(self, session: Session, reason: str, *, asked: bool = False) -> Future[None]:
+        """Have a session end after whatever it is doing; the future is done once its slot is free.
+
+        Args:
+            session: the session.
+            reason: why it ends.
+            asked: whether its client wants it so, who need not be told why when it comes back to it.
+        """
         with self._lock:
             if session.ending is not None:
                 return session.gone
             session.ending = reason
+            if session.kind == "kept" and not asked:
+                self._ended.add(session.id, reason)
         try:
             session.worker.submit(self._finish, session)
         except SessionEndedError:
@@ -164,12 +171,12 @@ class Sessions:
 
     async def end(self, session: Session, reason: str) -> None:
         """End a session and wait until its slot is free, or for ``close_timeout_s``, after which it is given up."""
-        gone = asyncio.wrap_future(self.begin_end(session, reason))
+        gone = asyncio.wrap_future(self.begin_end(session, reason, asked=True))
         await asyncio.wait([gone], timeout=self.settings.close_timeout_s)
         if not gone.done():
             session.give_up()
 
-    async def borrow(self, job: Callable[[HostedEnvironment], T], limit: Limit, way: Way | None = None) -> T:
+    async def borrow(self, job: Callable[[HostedEnvironment], T], limit: Limit, serving: Serving | None = None) -> T:
         """What the job gives on an environment made for it alone; it is not counted as a session.
 
         A lent instance is one session's at a time, so there the job is a short session, and goes on with the episode
@@ -178,7 +185,7 @@ class Sessions:
         Args:
             job: what to do with the environment.
             limit: the time it may take; how long it waits for its turn beforehand is limited alike.
-            way: the application's; without one the settings'.
+            serving: the application's; without one the settings'.
 
         Raises:
             EnvironmentFactoryError: the environment could not be made.
@@ -187,14 +194,14 @@ class Sessions:
         """
         limit = without_session(limit)
         if self.factory.instance is None:
-            return await self._lend(job, limit, self._borrowed, way)
-        session = await self.open("request", way=way)
+            return await self._lend(job, limit, self._borrowed, serving)
+        session = await self.open("request", serving=serving)
         try:
             return await session.run(job, limit)
         finally:
             await self.end(session, "its request was answered")
 
-    async def ask(self, question: Callable[[HostedEnvironment], T], way: Way | None = None) -> T:
+    async def ask(self, question: Callable[[HostedEnvironment], T], serving: Serving | None = None) -> T:
         """What a question gives that changes nothing outside the environment made for it; a lent one answers in use.
 
         Raises:
@@ -202,15 +209,17 @@ class Sessions:
             SessionEndedError: it took longer than ``reset_timeout_s``.
         """
         limit = Limit.reset(self.settings)
-        return await self._lend(question, limit.or_else(DEFAULT_QUESTION_TIMEOUT_S, _DEFAULT), self._asked, way)
+        return await self._lend(question, limit.or_else(DEFAULT_QUESTION_TIMEOUT_S, _DEFAULT), self._asked, serving)
 
-    async def _lend(self, job: Callable[[HostedEnvironment], T], limit: Limit, slots: Slots, way: Way | None) -> T:
+    async def _lend(
+        self, job: Callable[[HostedEnvironment], T], limit: Limit, slots: Slots, serving: Serving | None
+    ) -> T:
         busy = "the server was busy with other requests for longer than {} allows"
         await limited(slots.acquire(), limit, busy)
         try:
             while (worker := self._workers.take("openenv-request")) is None:
                 await limited(self._workers.settled(), limit, busy)
-            work = worker.submit(self._once, worker, job, way or Way(self.settings.mode))
+            work = worker.submit(self._maker.use_once, worker, job, serving or Serving(self.settings.mode))
         except BaseException:
             slots.release()
             raise
@@ -253,11 +262,23 @@ class Sessions:
                 continue
             remaining = deadline - time.monotonic()
             if not leaving or remaining <= 0 or weight > limit:
+                if weight <= limit and self._make_room(active + weight - limit):
+                    deadline = time.monotonic() + self.settings.close_timeout_s
+                    continue
                 raise at_capacity(active, limit, self._advice(), weight)
             # Whoever closes one session and opens the next at once is not refused for the old one's last moments; and
             # single requests for a lent instance are served one after another.
             ended = [asyncio.wrap_future(gone) for gone in leaving]
             await asyncio.wait(ended, timeout=remaining, return_when=asyncio.FIRST_COMPLETED)
+
+    def _make_room(self, places: int) -> bool:
+        """Begin to end kept sessions that nobody has used for long, if those are enough."""
+        chosen = making_room(list(self._sessions.values()), places)
+        for session in chosen:
+            reason = "it had been idle for the longest time when the server was full, so it has ended to make room"
+            logger.info("session %s: %s", session.id, reason)
+            self.begin_end(session, reason)
+        return bool(chosen)
 
     def _begin(self, kind: Kind, weight: int) -> Session | None:
         session_id = str(uuid.uuid4())
@@ -289,13 +310,16 @@ class Sessions:
         """A session kept over HTTP.
 
         Raises:
-            SessionNotFoundError: there is none of that id.
+            SessionNotFoundError: there is none of that id; a ``SessionStartingError``: not yet.
         """
         session = self._sessions.get(session_id)
         if session is None or session.kind != "kept" or session.ending is not None:
-            raise _not_found(f"Unknown session_id: {session_id}", session_id)
+            reason = self._ended.reason_of(session_id)
+            known = "" if reason is None else f" ({reason})"
+            raise _not_found(f"Unknown session_id: {session_id[:MAX_NAME]}{known}", session_id)
         if session.hosted is None:
-            raise _not_found(f"Session {session_id} is still initializing", session_id)
+            message = f"Session {session_id} is still initializing"
+            raise SessionStartingError(message, code="SESSION_ERROR", session_id=session_id)
         return session
 
     def attach(self, session_id: str) -> Session:
@@ -319,56 +343,13 @@ class Sessions:
 
     # ------------------------------------------------------------------------------------------- on threads
 
-    def _make(self, session: Session, opening: OpenSettings, way: Way) -> None:
-        def make(worker: Worker, opening: OpenSettings) -> HostedEnvironment:
-            return self._hosted(worker, opening, way)
-
-        if opening.vector:
-            session.hosted = VectorMaker(self.factory, self.settings, self._workers, make).make(session.worker, opening)
-            return
-        hosted = make(session.worker, opening)
-        if self.factory.instance is not None:
-            if self._last is not None and not way.production:
-                hosted.go_on(self._last)
-            self._last = hosted
-        session.hosted = hosted
-
-    def _hosted(self, worker: Worker, opening: OpenSettings, way: Way) -> HostedEnvironment:
-        try:
-            env = self.factory.make(
-                opening.env_kwargs, self.settings.allowed_env_kwargs, opening.render_mode, exact_keyword
-            )
-        except BaseException:
-            self._workers.told(None)
-            raise
-        self._workers.told(env)
-        with factory_calls(self.factory.name):
-            try:
-                hosted = HostedEnvironment(env, self._models, worker.wait_for, way.mode)
-            except BaseException:
-                if self.factory.instance is None:
-                    close_unused(env, worker)
-                raise
-        if not hosted.asynchronous and not self._workers.is_shared(worker):
-            worker.drop_loop()
-        if self.settings.allow_code and isinstance(env, MCPEnvironment):
-            env.tool_caller.allow_code()
-        if way.begins or way.production:
-            hosted.opening = {} if self.settings.seed is None else {"seed": self.settings.seed}
-        return hosted
-
-    def _once(self, worker: Worker, job: Callable[[HostedEnvironment], T], way: Way) -> T:
-        hosted = self._hosted(worker, OpenSettings(), way)
-        try:
-            return job(hosted)
-        finally:
-            if self.factory.instance is None:
-                _close(hosted)
+    def _make(self, session: Session, opening: OpenSettings, serving: Serving) -> None:
+        session.hosted = self._maker.make(session.worker, opening, serving)
 
     def _finish(self, session: Session) -> None:
         try:
             if session.hosted is not None and self.factory.instance is None:
-                _close(session.hosted)
+                close_hosted(session.hosted)
         finally:
             self._forget(session)
 
@@ -386,14 +367,6 @@ _DEFAULT = "the server's default for requests without a session (settings reset_
 def without_session(limit: Limit) -> Limit:
     """A limit as it is for a request without a session, which has one in any case."""
     return limit.or_else(DEFAULT_REQUEST_TIMEOUT_S, _DEFAULT)
-
-
-def _close(hosted: Hosted) -> None:
-    try:
-        hosted.close()
-    except OpenEnvGymError:
-        # Nobody is left to be told, and the slot must be freed whatever an environment's close() does.
-        logger.warning("an environment raised in close()", exc_info=True)
 
 
 def _not_found(message: str, session_id: str) -> SessionNotFoundError:

@@ -23,15 +23,16 @@ from starlette.responses import Response
 from starlette.types import Message, Receive, Scope, Send
 
 from openenv_gym.errors import MessageTooLargeError, ProtocolError
-from openenv_gym.json_text import JSONObject, decode_json, encode_json
+from openenv_gym.json_text import JSON, JSONObject, decode_json, encode_json
 from openenv_gym.jsonrpc import JsonRpcErrorCode
 from openenv_gym.tool_server import Tools, tool_server
 from openenv_gym_server.reading import off_the_loop
 from openenv_gym_server.routes.body import received
 from openenv_gym_server.routes.served import Served
 from openenv_gym_server.rpc import answer_to_error, failure
-from openenv_gym_server.settings import DEFAULT_KEPT_SESSION_TIMEOUT_S, ServerSettings
+from openenv_gym_server.settings import DEFAULT_KEPT_SESSION_TIMEOUT_S
 from openenv_gym_server.standard_sessions import KnownTools, SessionTools
+from openenv_gym_server.standard_visitors import Visitors, visiting
 
 __all__ = ["StandardMcp", "endpoint"]
 
@@ -63,6 +64,9 @@ class StandardMcp:
             except MessageTooLargeError as error:
                 await _refused(413, answer_to_error(None, error))(scope, receive, send)
                 return
+            except _NoRequestError as error:
+                await _refused(400, answer_to_error(None, error))(scope, receive, send)
+                return
             except ProtocolError as error:
                 await _refused(400, failure(None, JsonRpcErrorCode.PARSE_ERROR, f"Parse error: {error}"))(
                     scope, receive, send
@@ -70,8 +74,8 @@ class StandardMcp:
                 return
             except ClientDisconnect:
                 return
-        manager = await self._here().started()
-        await manager.handle_request(scope, receive, send)
+        visitors = await self._here().started()
+        await visitors(scope, receive, send)
 
     async def aclose(self) -> None:
         """End the MCP sessions of this event loop, and with them their environments."""
@@ -93,15 +97,14 @@ class StandardMcp:
 
         @asynccontextmanager
         async def open_tools() -> AsyncIterator[Tools]:
-            tools = SessionTools(served, known)
-            try:
+            with visiting(SessionTools(served, known)) as tools:
                 yield tools
-            finally:
-                tools.close()
 
         instructions = _PRODUCTION if served.settings.production else _SIMULATION
         return StreamableHTTPSessionManager(
-            tool_server(served.name, open_tools, instructions), **_limits(served.settings)
+            tool_server(served.name, open_tools, instructions),
+            session_idle_timeout=served.settings.session_timeout_s or DEFAULT_KEPT_SESSION_TIMEOUT_S,
+            **_size_limit(served.settings.max_message_bytes),
         )
 
 
@@ -120,6 +123,7 @@ class _Running:
 
     def __init__(self, manager: StreamableHTTPSessionManager) -> None:
         self._manager = manager
+        self._visitors = Visitors(manager.handle_request)
         self._ready: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self._stop = asyncio.Event()
         # In a context of its own: what the first request has in its is not the later ones'.
@@ -129,9 +133,9 @@ class _Running:
     def ended(self) -> bool:
         return self._task.done()
 
-    async def started(self) -> StreamableHTTPSessionManager:
+    async def started(self) -> Visitors:
         await asyncio.wait([self._ready, self._task], return_when=asyncio.FIRST_COMPLETED)
-        return self._manager
+        return self._visitors
 
     async def aclose(self) -> None:
         self._stop.set()
@@ -150,11 +154,11 @@ async def _readable(request: Request, limit: int) -> Receive:
 
     Raises:
         MessageTooLargeError: it is above the limit.
-        ProtocolError: it is no JSON.
+        ProtocolError: it is no JSON; a ``_NoRequestError``: no request.
         ClientDisconnect: it did not come to its end.
     """
     content = await received(request, limit)
-    await off_the_loop(len(content), decode_json, content)
+    _check_id(await off_the_loop(len(content), decode_json, content))
     events = [{"type": "http.request", "body": content, "more_body": False}]
 
     async def receive() -> Message:
@@ -163,15 +167,28 @@ async def _readable(request: Request, limit: int) -> Receive:
     return receive
 
 
+class _NoRequestError(ProtocolError):
+    """It is JSON, but no request."""
+
+
+def _check_id(document: JSON) -> None:
+    """Hold a request's id to what the protocol knows; the SDK takes a request with another id for a notification.
+
+    Raises:
+        _NoRequestError: the id is neither a string nor an integer.
+    """
+    if not isinstance(document, dict) or "method" not in document or "id" not in document:
+        return
+    request_id = document["id"]
+    if isinstance(request_id, bool) or not isinstance(request_id, str | int):
+        raise _NoRequestError("Invalid request: id: expected a string or an integer")
+
+
 def _refused(status: int, answer: JSONObject) -> Response:
     return Response(encode_json(answer), status, media_type="application/json")
 
 
-def _limits(settings: ServerSettings) -> dict[str, Any]:
-    """The operator's limits, as far as the installed release of the SDK knows them."""
-    limits = {
-        "session_idle_timeout": settings.session_timeout_s or DEFAULT_KEPT_SESSION_TIMEOUT_S,
-        "max_request_body_size": settings.max_message_bytes,
-    }
-    known = inspect.signature(StreamableHTTPSessionManager).parameters
-    return {name: value for name, value in limits.items() if name in known}
+def _size_limit(max_message_bytes: int) -> dict[str, Any]:
+    """The limit of a request where the SDK has one of its own, which may be lower; ``_readable`` has held ours."""
+    name = "max_request_body_size"
+    return {name: max_message_bytes} if name in inspect.signature(StreamableHTTPSessionManager).parameters else {}

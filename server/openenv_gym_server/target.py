@@ -22,6 +22,7 @@ from openenv_gym_server.app import create_app
 from openenv_gym_server.declared_models import declared_models
 from openenv_gym_server.environment import Environment
 from openenv_gym_server.gym_app import create_gym_app
+from openenv_gym_server.mcp_environment import MCPEnvironment
 from openenv_gym_server.precedence import Operator, acting, held
 from openenv_gym_server.protection import Gate, token_refusal
 from openenv_gym_server.settings import ServerSettings
@@ -64,6 +65,7 @@ def load_app(
     """
     making = _Making(env_kwargs, named_actions)
     if _is_gymnasium_id(target):
+        _check_without_code(target, given)
         return _gymnasium_app(target, target, settings, making)
     operator = Operator(settings or ServerSettings(), given)
     module_name, colon, attribute = target.partition(":")
@@ -73,8 +75,11 @@ def load_app(
         found = _attribute(module, attribute, target) if colon else _app_of(module)
         if isinstance(found, type) and issubclass(found, Environment):
             making.check_without_names(target)
+            if not issubclass(found, MCPEnvironment):
+                _check_without_code(target, given)
             return _environment_app(found, target, operator.settings, env_kwargs)
         if isinstance(found, type) and _is_gymnasium_class(found):
+            _check_without_code(target, given)
             return _gymnasium_app(found, target, operator.settings, making)
         making.check_without_names(target)
         if env_kwargs:
@@ -95,6 +100,15 @@ class _Making(NamedTuple):
         if self.named_actions:
             message = f"named_actions (--named-actions) are for a Gymnasium id or class, got {target!r}"
             raise SettingsError(message, setting="named_actions")
+
+
+def _check_without_code(target: str, given: Mapping[str, str]) -> None:
+    """Refuse code that calls the tools, where the environment is none that runs any."""
+    if "allow_code" in given:
+        raise SettingsError(
+            f"{given['allow_code']} is for the class of an MCPEnvironment, whose tools the code calls, got {target!r}",
+            setting="allow_code",
+        )
 
 
 def _gymnasium_app(env: str | type[Any], target: str, settings: ServerSettings | None, making: _Making) -> FastAPI:

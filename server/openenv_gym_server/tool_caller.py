@@ -14,14 +14,17 @@ from collections.abc import Awaitable, Callable, Collection
 from inspect import isawaitable
 from typing import Any, ClassVar, Protocol
 
+from pydantic import ValidationError
+
 from openenv_gym.errors import EnvironmentExecutionError
 from openenv_gym.tools import CallToolAction, CallToolObservation, ListToolsObservation, Tool, ToolErrorType
 from openenv_gym.types import Observation, ServerMode
+from openenv_gym_server.closed_mode import reason_of
 from openenv_gym_server.code_act import CodeLimits
 from openenv_gym_server.code_steps import CODE_TOOL, code_observation
-from openenv_gym_server.errors import text_of
 from openenv_gym_server.fastmcp_tools import FastMCPServer, call_server_tool, described, server_tools
 from openenv_gym_server.reports import traceback_text
+from openenv_gym_server.running_calls import RunningCalls
 from openenv_gym_server.tool_functions import ArgumentsError, ToolFunction, ToolOptions, check_tool_name
 from openenv_gym_server.tool_results import bounded, failure, success, timed_out
 from openenv_gym_server.tool_sets import ToolSet
@@ -60,6 +63,7 @@ class ToolCaller:
     Attributes:
         mode: the server's mode.
         wait_for: waits for an awaitable, on the environment's own event loop.
+        running: the calls that run.
 
     Raises:
         ValueError: two tools have one name in one mode, or a name is reserved.
@@ -80,6 +84,7 @@ class ToolCaller:
         self._tools = ToolSet(owner)
         self._server_names: Collection[str] = ()
         self._code: ToolFunction | None = None
+        self.running = RunningCalls()
         self.mode: str | None = None
         self.wait_for: Callable[[Awaitable[Any]], Any] = run_now
 
@@ -120,6 +125,11 @@ class ToolCaller:
     def _mode(self) -> str:
         # An author who knows the mode better sets OpenEnv's own attribute; a server's word goes before it.
         return self.mode or getattr(self._owner, "_mode", None) or ServerMode.SIMULATION.value
+
+    @property
+    def production(self) -> bool:
+        """Whether agents are told less than the text of an exception (``closed_mode.py``)."""
+        return self._mode == ServerMode.PRODUCTION
 
     def now(self, value: Any) -> Any:
         """The value, waited for here and now where it is an awaitable."""
@@ -185,19 +195,19 @@ class ToolCaller:
         if tool is None:
             if self._owner.mcp_server is None or self._tools.modes_of(name):
                 return self._unknown(name)
-            work = call_server_tool(self._owner.mcp_server, name, action.arguments)
+            work = call_server_tool(self._owner.mcp_server, name, action.arguments, production=self.production)
             return self._awaited(name, work, limit, self._bounded)
         try:
             arguments = tool.read(action.arguments)
         except ArgumentsError as error:
-            return failure(name, ToolErrorType.INVALID_ARGS, str(error))
+            return failure(name, ToolErrorType.INVALID_ARGS, self._of_arguments(name, error))
         if tool is self._code:
             return code_observation(self._owner, arguments["code"], limit)
         begun = time.monotonic()
         try:
             value = tool.function(**arguments)
         except BaseException as error:  # noqa: BLE001 - a tool may raise anything; all of it is the tool's own failure
-            return _failed(name, error)
+            return self._failed(name, error)
         if isawaitable(value):
             return self._awaited(name, value, limit, self._succeeded)
         if limit is not None and time.monotonic() - begun > limit:
@@ -205,7 +215,7 @@ class ToolCaller:
         return self._succeeded(name, value)
 
     def _succeeded(self, name: str, value: Any) -> CallToolObservation:
-        return success(name, value, self._owner.MAX_RESULT_MB)
+        return success(name, value, self._owner.MAX_RESULT_MB, production=self.production)
 
     def _bounded(self, name: str, observation: CallToolObservation) -> CallToolObservation:
         return bounded(name, observation, self._owner.MAX_RESULT_MB)
@@ -217,8 +227,24 @@ class ToolCaller:
         if not ending.in_time:
             return timed_out(name, limit)
         if ending.error is not None:
-            return _failed(name, ending.error)
+            return self._failed(name, ending.error)
         return give(name, ending.value)
+
+    def _of_arguments(self, name: str, error: ArgumentsError) -> str:
+        raised = error.__cause__
+        if raised is None or isinstance(raised, ValidationError):
+            return str(error)  # findings about the arguments
+        return f"the arguments of {name!r} cannot be read: {reason_of(raised, name, production=self.production)}"
+
+    def _failed(self, name: str, error: BaseException) -> CallToolObservation:
+        if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
+            raise error  # somebody wants the program to end
+        if logger.isEnabledFor(logging.INFO):
+            wrapped = RuntimeError(name)
+            wrapped.__cause__ = error
+            logger.info("the tool %r raised %s\n%s", name, type(error).__name__, traceback_text(wrapped))
+        reason = reason_of(error, name, production=self.production)
+        return failure(name, ToolErrorType.EXECUTION_ERROR, f"Error calling tool {name!r}: {reason}")
 
     def _unknown(self, name: str) -> CallToolObservation:
         modes = self._tools.modes_of(name)
@@ -238,16 +264,6 @@ def _check_server_names(servers: Collection[str], own: Collection[str]) -> None:
         raise ValueError(f"there are two tools each called {both}, the FastMCP server's and another; rename one")
 
 
-def _failed(name: str, error: BaseException) -> CallToolObservation:
-    if isinstance(error, KeyboardInterrupt) and threading.current_thread() is threading.main_thread():
-        raise error  # somebody wants the program to end
-    if logger.isEnabledFor(logging.INFO):
-        wrapped = RuntimeError(name)
-        wrapped.__cause__ = error
-        logger.info("the tool %r raised %s\n%s", name, type(error).__name__, traceback_text(wrapped))
-    return failure(name, ToolErrorType.EXECUTION_ERROR, f"Error calling tool {name!r}: {text_of(error)}")
-
-
 @functools.cache
 def _code_tool(timeout_s: float) -> ToolFunction:
     """The tool by which agents give code, which all environments with that limit share: it takes long to describe."""
@@ -255,7 +271,11 @@ def _code_tool(timeout_s: float) -> ToolFunction:
 
 
 def _execute_code(code: str) -> None:
-    """Run Python code in which the other tools are functions; what it assigns to `result` and prints is given back.
+    """Run Python code in which the other tools are functions; its `result` and its printed `output` are given back.
+
+    The result is what the code assigns to `result`, else the value of its last expression. Each call begins without the
+    names of the last one. Where the code fails, the exception's type and the line are told. `output_left_out` is the
+    number of characters that were printed beyond the limit.
 
     Args:
         code: The code. Arguments and results of the tools are JSON; a tool that fails raises ToolError.

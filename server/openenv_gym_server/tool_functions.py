@@ -11,6 +11,7 @@ import inspect
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from itertools import islice, starmap
 from typing import Any, NamedTuple, TypeVar, get_type_hints, overload
 from weakref import WeakKeyDictionary
 
@@ -22,6 +23,7 @@ from openenv_gym.tools import RESERVED_TOOL_NAMES, DescribedTool
 from openenv_gym.types import ServerMode
 from openenv_gym_server.docstrings import described
 from openenv_gym_server.errors import text_of
+from openenv_gym_server.exact_floats import changed_integers, may_change
 from openenv_gym_server.output_schemas import ToolSchema, output_schema
 
 __all__ = ["ArgumentsError", "ToolFunction", "ToolOptions", "check_tool_name", "options_of", "tool"]
@@ -192,15 +194,21 @@ class ToolFunction:
         """The arguments of a call, as the function wants them.
 
         Raises:
-            ArgumentsError: one is missing, unknown, or of another type than the signature's.
+            ArgumentsError: one is missing, unknown, or of another type than the signature's; or is an integer that no
+                float is, where the signature wants a float.
         """
         try:
             # As JSON, because strictness there is JSON's: a list is a tuple's form, a string a date's.
-            return self._face.validate(encode_json(arguments))
+            text = encode_json(arguments)
+            read = self._face.validate(text)
+            changed = list(islice(changed_integers(arguments, read), MAX_FAULTS)) if may_change(text) else []
         except ValidationError as error:
             raise ArgumentsError(_complaint(self.name, error)) from error
         except BaseException as error:
             raise ArgumentsError(f"the arguments of {self.name!r} cannot be read: {text_of(error)}") from error
+        if changed:
+            raise ArgumentsError(f"invalid arguments for {self.name!r}: {'; '.join(starmap(_no_float, changed))}")
+        return read
 
 
 class _Face(NamedTuple):
@@ -245,6 +253,12 @@ def _complaint(name: str, error: ValidationError) -> str:
         for entry in error.errors(include_url=False, include_context=False)[:MAX_FAULTS]
     ]
     return f"invalid arguments for {name!r}: {'; '.join(faults)}"
+
+
+def _no_float(path: tuple[str, ...], number: int) -> str:
+    place = ".".join(part[:MAX_NAME] for part in path)
+    text = str(number) if abs(number) < 10**40 else f"an integer of {number.bit_length()} bits"
+    return f"{place}: Input should be a number that a float can be, and {text} is none"
 
 
 def _adapter(name: str, function: Callable[..., Any]) -> TypeAdapter[Any]:

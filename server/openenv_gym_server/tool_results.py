@@ -8,13 +8,15 @@ Source of the shape: ``openenv`` 0.10.0 with ``fastmcp`` 3.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from openenv_gym.errors import ValueMappingError
-from openenv_gym.json_text import JSONObject, encode_json
+from openenv_gym.json_text import JSON, JSONObject, encode_json
 from openenv_gym.tools import CallToolObservation, ToolError, ToolErrorType
-from openenv_gym_server.errors import text_of
+from openenv_gym_server.closed_mode import reason_of
 from openenv_gym_server.tool_values import tool_value
 
-__all__ = ["RAISED", "bounded", "failure", "success", "timed_out", "unsendable"]
+__all__ = ["RAISED", "bounded", "failure", "made", "result_of", "success", "timed_out", "unsendable"]
 
 RAISED = "x-environment-raised"
 """In the metadata of a failed call: it was no tool of an author's that raised, but the environment behind the tool."""
@@ -23,7 +25,26 @@ _WRAPPED = {"fastmcp": {"wrap_result": True}}
 """FastMCP's note that ``structured_content`` is not the value itself; its clients unwrap by it."""
 
 
-def success(tool_name: str, value: object, limit_mb: float | None = None) -> CallToolObservation:
+def result_of(
+    content: Sequence[JSON], structured: JSON, data: JSON, *, wrapped: bool = False, meta: JSON = None
+) -> JSONObject:
+    """The object of a result.
+
+    Args:
+        content: what an agent is shown, as blocks.
+        structured: the object for programs; None where there is none.
+        data: the plain value.
+        wrapped: whether the object was made for a value that is none.
+        meta: whatever else is said of it; else the note of ``wrapped``.
+    """
+    if wrapped:
+        meta = {name: dict(note) for name, note in _WRAPPED.items()}
+    return {"content": list(content), "structured_content": structured, "meta": meta, "data": data, "is_error": False}
+
+
+def success(
+    tool_name: str, value: object, limit_mb: float | None = None, *, production: bool = False
+) -> CallToolObservation:
     """The observation of a call that gave a value; of a value without JSON form, an ``execution_error``.
 
     What JSON cannot say is said as in every observation: NaN and the infinities are strings, bytes are base64, arrays
@@ -33,22 +54,23 @@ def success(tool_name: str, value: object, limit_mb: float | None = None) -> Cal
         tool_name: the tool.
         value: what it gave.
         limit_mb: size of the largest value, in MiB of JSON; None is no limit.
+        production: whether it is said by a production server.
     """
+    try:
+        return made(tool_name, value, limit_mb)
+    except BaseException as error:  # noqa: BLE001 - what makes JSON of an author's object may be the author's too
+        return unsendable(tool_name, reason_of(error, tool_name, production=production))
+
+
+def made(tool_name: str, value: object, limit_mb: float | None = None) -> CallToolObservation:
+    """The same, where whatever an author's object raises that is to become JSON is let through."""
     try:
         shown = tool_value(value)
     except ValueMappingError as error:
         return unsendable(tool_name, str(error))
-    except BaseException as error:  # noqa: BLE001 - what makes JSON of an author's object may be the author's too
-        return unsendable(tool_name, text_of(error))
     if limit_mb is not None and shown.size > limit_mb * 2**20:
         return _too_large(tool_name, shown.size, limit_mb)
-    result: JSONObject = {
-        "content": list(shown.content),
-        "structured_content": shown.structured,
-        "meta": {name: dict(note) for name, note in _WRAPPED.items()} if shown.wrapped else None,
-        "data": shown.data,
-        "is_error": False,
-    }
+    result = result_of(shown.content, shown.structured, shown.data, wrapped=shown.wrapped)
     return CallToolObservation(tool_name=tool_name, result=result)
 
 

@@ -1,9 +1,9 @@
 """What a tool gave, taken apart: the plain value, what an agent is shown of it, and the object for programs.
 
-A picture is shown as one: an image of Pillow, a frame (a uint8 array of RGB or RGBA pixels, at least 16 each way), an
-``Image``, ``Audio`` or ``File`` of FastMCP, a content block of the ``mcp`` package; by itself, or as an item of a list
-or dict. Everything else is plain JSON (``plain.py``). None of those packages is imported for it. Not for what surrounds
-a result (``tool_results.py``).
+What says that it is a picture is shown as one: an image of Pillow, an ``Image``, ``Audio`` or ``File`` of FastMCP, a
+content block of the ``mcp`` package; by itself, or as an item of a list or dict. Everything else is plain JSON
+(``plain.py``), an array always its numbers, whatever its shape: a board may look like pixels. None of those packages is
+imported for it. Not for what surrounds a result (``tool_results.py``).
 """
 
 from __future__ import annotations
@@ -12,16 +12,10 @@ import base64
 import io
 from typing import Any, NamedTuple
 
-import numpy as np
-
 from openenv_gym.json_text import JSON, JSONObject, encode_json
 from openenv_gym_server.plain import plain_json
-from openenv_gym_server.png import image_content, is_pixels
 
-__all__ = ["MIN_SIDE", "ToolValue", "text_block", "tool_value"]
-
-MIN_SIDE = 16
-"""Pixels each way of the smallest array that is taken for a frame; a smaller one is a board or the like."""
+__all__ = ["ToolValue", "text_block", "tool_value", "with_notes"]
 
 _NOTHING_TO_SEE = frozenset({str, int, float, bool, bytes, type(None)})
 _BLOCKS = frozenset({"text", "image", "audio", "resource", "resource_link"})
@@ -54,8 +48,8 @@ def tool_value(value: object) -> ToolValue:
     Example:
         >>> tool_value({"doors": 2}).content[0]["text"]
         '{"doors":2}'
-        >>> [block["type"] for block in tool_value(["a frame:", np.zeros((16, 16, 3), np.uint8)]).content]
-        ['text', 'image']
+        >>> tool_value([1, 2]).structured
+        {'result': [1, 2]}
     """
     if type(value) not in _NOTHING_TO_SEE:
         block = _block_of(value)
@@ -108,7 +102,7 @@ def _made_of(content: list[JSONObject], data: JSON) -> ToolValue:
 
 def text_block(text: str) -> JSONObject:
     """A text that an agent is shown."""
-    return {"type": "text", "text": text, "annotations": None, "meta": None}
+    return with_notes({"type": "text", "text": text})
 
 
 def _data_of(block: JSONObject) -> JSON:
@@ -126,11 +120,6 @@ def _blocks_in(items: list[Any] | tuple[Any, ...]) -> dict[int, JSONObject]:
 
 
 def _block_of(value: Any) -> JSONObject | None:
-    if isinstance(value, np.ndarray):
-        is_frame = (
-            is_pixels(value) and value.ndim == 3 and value.shape[2] in {3, 4} and min(value.shape[:2]) >= MIN_SIDE
-        )
-        return _with_notes(image_content(value)) if is_frame else None
     package = type(value).__module__.partition(".")[0]
     if package == "PIL":
         return _pillow_block(value) if callable(getattr(value, "save", None)) else None
@@ -146,7 +135,7 @@ _FASTMCP = ("to_image_content", "to_audio_content", "to_resource_content")
 def _model_block(value: Any) -> JSONObject | None:
     if getattr(value, "type", None) not in _BLOCKS or not callable(getattr(value, "model_dump", None)):
         return None
-    return _with_notes(value.model_dump(mode="json"))
+    return with_notes(value.model_dump(mode="json"))
 
 
 def _pillow_block(image: Any) -> JSONObject:
@@ -154,8 +143,9 @@ def _pillow_block(image: Any) -> JSONObject:
     shown = image if image.mode in {"1", "L", "LA", "P", "RGB", "RGBA", "I;16"} else image.convert("RGB")
     shown.save(file, "PNG")
     data = base64.b64encode(file.getvalue()).decode()
-    return _with_notes({"type": "image", "data": data, "mimeType": "image/png"})
+    return with_notes({"type": "image", "data": data, "mimeType": "image/png"})
 
 
-def _with_notes(block: JSONObject) -> JSONObject:
+def with_notes(block: JSONObject) -> JSONObject:
+    """A block with the notes that it may have, in their place whether there are any or not."""
     return {"annotations": None, "meta": None} | block

@@ -58,7 +58,7 @@ class HostedVector(ABC):
         binary: whether resets and steps may be binary frames.
         finite: whether no answer need be searched for a NaN or an infinity.
         inline: whether steps may run on the event loop.
-        has_tools: whether actions may be calls of tools.
+        limits_tools: whether actions may be calls of tools.
         failed: whether one of them raised, so that the session must end.
         total_steps: steps that were taken since they were made, those of all environments together.
     """
@@ -71,7 +71,7 @@ class HostedVector(ABC):
     binary: bool = False
     finite: bool = False
     inline: bool = False
-    has_tools: bool = False
+    limits_tools: bool = False
     failed: bool = False
     asynchronous: bool = False
     total_steps: int = 0

@@ -16,9 +16,10 @@ from openenv_gym_server.crews import Crew, InTurn, OnThreads, close_all
 from openenv_gym_server.errors import factory_calls, fault, invalid_message
 from openenv_gym_server.factories import EnvironmentFactory
 from openenv_gym_server.gym_environment import GymEnvironment
-from openenv_gym_server.hosting import HostedEnvironment, Models
+from openenv_gym_server.hosting import HostedEnvironment
 from openenv_gym_server.lane_vector import ModelLanes
 from openenv_gym_server.lanes import LaneSettings
+from openenv_gym_server.models import Models
 from openenv_gym_server.parsing import exact
 from openenv_gym_server.players import ModelPlayer
 from openenv_gym_server.settings import ServerSettings

@@ -60,7 +60,7 @@ class Workers:
     def take(self, name: str) -> Worker | None:
         """A thread for an environment; None while another is being made that tells whether it is the only one.
 
-        Whoever gets one makes an environment on it, and says how that went to ``told``.
+        Whoever gets one makes an environment on it, and has it learn from that with ``learn_from``.
 
         Args:
             name: what the thread is called, where it is a new one.
@@ -81,7 +81,7 @@ class Workers:
         """Return once the environment is made, or has failed, that ``take`` gave None for."""
         await asyncio.wait([asyncio.wrap_future(self._telling or _TOLD)])
 
-    def told(self, env: object | None) -> None:
+    def learn_from(self, env: object | None) -> None:
         """Learn from an environment that was made; None where it could not be.
 
         A function that fails leaves its thread to the next try: what it touched there may be bound to it.
@@ -157,9 +157,9 @@ class Workers:
         try:
             env = self._factory.make()
         except BaseException:
-            self.told(None)
+            self.learn_from(None)
             raise
-        self.told(env)
+        self.learn_from(env)
         close_unused(env, worker)
 
 

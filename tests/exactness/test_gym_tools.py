@@ -15,7 +15,8 @@ from openenv_gym.info import decode_info
 from openenv_gym.json_text import decode_json, encode_json
 from openenv_gym.spaces import codec_for
 from openenv_gym_server import ServerSettings, create_gym_app
-from openenv_gym_server.hosting import HostedEnvironment, Models
+from openenv_gym_server.hosting import HostedEnvironment
+from openenv_gym_server.models import Models
 from tests.exactness.compare import (
     as_the_space_holds_it,
     assert_same_reset,

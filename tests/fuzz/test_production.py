@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
+from fastmcp import FastMCP
+from fastmcp.exceptions import ToolError
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from starlette.testclient import TestClient
@@ -12,10 +16,14 @@ from starlette.testclient import TestClient
 from openenv_gym.json_text import encode_json
 from openenv_gym.messages import REQUEST_TYPES, SUBPROTOCOL
 from openenv_gym_server.settings import ServerSettings
-from tests.openenv_gym_server.climbing import SECRET, app_of, calling, climber, rpc
+from openenv_gym_server.tool_functions import tool
+from tests.openenv_gym_server.climbing import SECRET, Climb, app_of, calling, climber, rpc
 
 LEAKS = ("reward", '"done"', "terminated", "truncated", "step_count", "Traceback", SECRET, ".py")
+HIDDEN = ("Traceback", 'File "', "/srv/", "climbing", SECRET)
 CLOSED = {*REQUEST_TYPES} - {"mcp", "close"}
+
+TOOLS = st.sampled_from(["climb", "slip", "crash", "ask", "look", "listen", "nope", "execute_code"])
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5),
@@ -58,6 +66,69 @@ def test_no_frame_of_a_socket_controls_its_episode(
             socket.send_bytes(content)
             assert socket.receive_json()["data"]["code"] == "VALIDATION_ERROR"
         assert [(each.seeds, each.height) for each in env.made] == [([None], 1)]
+
+
+def leaking() -> type[Climb]:
+    """A climber whose FastMCP server's tools leak too, and one of whose own gives an object that does."""
+    mcp = FastMCP("leaking")
+
+    @mcp.tool
+    def look(how: str) -> str:
+        raise ToolError("no such door") if how == "told" else FileNotFoundError(SECRET)
+
+    class Unreadable(list[int]):
+        def __iter__(self) -> Iterator[int]:
+            raise FileNotFoundError(SECRET)
+
+    class Leaking(Climb):
+        made = []
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.tool_caller.add_server(mcp)
+            self.mcp_server = mcp
+
+        @tool
+        def listen(self) -> Any:
+            return Unreadable([1])
+
+    return Leaking
+
+
+@contextmanager
+def agent_of(client: TestClient, how: str) -> Iterator[Callable[[str, dict[str, Any]], str]]:
+    """What calls a tool, and gives the text of the answer."""
+    if how in {"post", "kept"}:
+        kept = client.post("/mcp", json=rpc("openenv/session/create")).json()["result"]["session_id"]
+        session_id = kept if how == "kept" else None
+        yield lambda name, arguments: client.post("/mcp", json=calling(name, session_id, **arguments)).text
+        return
+    with client.websocket_connect("/mcp" if how == "mcp" else "/ws") as socket:
+
+        def ask(name: str, arguments: dict[str, Any]) -> str:
+            request = calling(name, **arguments)
+            socket.send_json(request if how == "mcp" else {"type": "mcp", "data": request})
+            return socket.receive_text()
+
+        yield ask
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.lists(st.tuples(TOOLS, st.dictionaries(st.sampled_from(["steps", "code", "how"]), json_values)), max_size=6),
+    st.booleans(),
+    st.sampled_from(["post", "kept", "ws", "mcp"]),
+)
+def test_no_failure_of_a_tool_tells_how_the_environment_is_made(
+    calls: list[tuple[str, dict[str, Any]]], code: bool, how: str
+) -> None:
+    app = app_of(leaking(), "production", ServerSettings(allow_code=code))
+    # Two that leak wherever anything does, so that no run goes without.
+    asked = [("slip", {}), ("look", {"how": "raise"}), *calls]
+    with TestClient(app) as client, agent_of(client, how) as ask:
+        for name, arguments in asked:
+            answer = ask(name, arguments)
+            assert not any(leak in answer for leak in HIDDEN), (name, arguments, answer)
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])

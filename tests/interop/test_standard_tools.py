@@ -101,10 +101,11 @@ def test_arguments_against_the_schema_are_a_failed_call(wire: Wire, arguments: d
 
 
 @covers("tools.failed")
-def test_a_tool_that_raises_is_a_failed_call_without_a_traceback(wire: Wire) -> None:
+def test_a_tool_that_raises_is_a_failed_call_without_a_traceback(wire: Wire, mcp_mode: str) -> None:
     given = wire.call("fail")
     assert given["isError"] is True
-    assert "the door is stuck" in given["content"][0]["text"]
+    reason = "the door is stuck" if mcp_mode == "simulation" else "it raised ValueError"
+    assert reason in given["content"][0]["text"]
     assert "Traceback" not in json.dumps(given)
     assert __file__ not in json.dumps(given)
 
@@ -174,6 +175,7 @@ def test_the_end_of_an_episode_is_told_where_there_are_rewards_and_keeps_in_prod
         assert last["structuredContent"] == {"result": "the end"}
         assert after["isError"] is True
         assert "the episode is over" in after["content"][0]["text"]
+        assert after["_meta"] == {"openenv-gym/error_type": "execution_error", "openenv-gym/episode_over": True}
 
 
 def test_an_idle_sessions_environment_is_freed_and_the_agent_is_told() -> None:

@@ -12,7 +12,7 @@ from openenv_gym.errors import EnvironmentFactoryError
 from openenv_gym_server import catalogue as module
 from openenv_gym_server.catalogue import Catalogue
 from openenv_gym_server.factories import EnvironmentFactory
-from openenv_gym_server.hosting import Models
+from openenv_gym_server.models import Models
 from openenv_gym_server.sessions import Sessions
 from openenv_gym_server.settings import ServerSettings
 from tests.text_envs import Echo, Heard, Say

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import logging
+import subprocess
 import sys
 import threading
 from pathlib import Path
@@ -15,6 +17,7 @@ from openenv_gym.json_text import JSONObject
 from openenv_gym.tools import CallToolObservation, Tool, ToolErrorType
 from openenv_gym_server import code_act
 from openenv_gym_server.code_act import CodeLimits, CodeOutcome, run_code
+from openenv_gym_server.code_child import MAX_MESSAGE
 from openenv_gym_server.errors import MAX_TEXT
 from openenv_gym_server.tool_results import failure, success
 
@@ -23,6 +26,14 @@ LOOK = Tool(
     description="Look around.",
     input_schema={"type": "object", "properties": {"direction": {"type": "string"}, "far": {"type": "boolean"}}},
 )
+
+CTYPES = """
+import ctypes, os
+libc = ctypes.CDLL(None, use_errno=True)
+def called(result):
+    if result < 0:
+        raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
+"""
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="Landlock and seccomp are Linux's")
 
@@ -64,6 +75,8 @@ def test_code_calls_tools_as_functions_on_the_callers_thread() -> None:
     ("code", "result"),
     [
         ("", None),
+        ("look()", "a door"),
+        ("x = 6\nx * 7", 42),
         ("result = (1, {2}, b'\\xff', 2.5, None)", [1, [2], "/w==", 2.5, None]),
         ("import numpy; result = {1: numpy.arange(2), 'b': numpy.float32(0.5)}", {"1": [0, 1], "b": 0.5}),
         ("import dataclasses\n@dataclasses.dataclass\nclass A:\n    x: int\nresult = A(1)", {"x": 1}),
@@ -78,26 +91,43 @@ def test_a_result_comes_back_as_plain_json(code: str, result: Any) -> None:
 
 def test_what_code_prints_is_kept_up_to_a_limit() -> None:
     assert ran("print('ü')\nimport sys; print('no', file=sys.stderr)").output == "ü\nno\n"
-    assert ran("print('a' * 10_000); result = 1", output_kb=1) == CodeOutcome(result=1, output="a" * 1024)
+    assert ran("print('a' * 1_023)", output_kb=1) == CodeOutcome(output="a" * 1_023 + "\n")
+
+
+@pytest.mark.parametrize(
+    ("code", "output", "left_out"),
+    [
+        ("print('a' * 10_000)", "a" * 1_024, 8_977),
+        ("print('a' + 'ü' * 100_000)", "a" + "ü" * 511, 99_490),
+        ("import os; os.write(1, b'a' * 1_023 + b'\\xc3')", "a" * 1_023 + "\ufffd", 0),
+        ("import os; os.write(1, b'a' * 1_023 + b'\\xc3b')", "a" * 1_023, 2),
+    ],
+)
+def test_of_what_is_printed_beyond_the_limit_the_number_of_characters_is_told(
+    code: str, output: str, left_out: int
+) -> None:
+    outcome = ran(f"{code}; result = 1", output_kb=1)
+    assert outcome == CodeOutcome(result=1, output=output, output_left_out=left_out)
+    assert ran(f"{code}\nraise SystemExit(1)", output_kb=1).output_left_out == left_out
 
 
 @pytest.mark.parametrize(
     ("code", "message"),
     [
         ("look(", "Syntax error: '(' was never closed (<code>, line 1)"),
-        ("1 / 0", "division by zero"),
-        ("raise KeyError", "KeyError"),
+        ("x = 1\nx / 0", "ZeroDivisionError: division by zero (line 2)"),
+        ("raise KeyError", "KeyError (line 1)"),
         ("raise SystemExit(3)", "the code exited with 3"),
-        ("raise ValueError('\\ud800')", "\\ud800"),
-        ("class E(Exception):\n    def __str__(self): 1 / 0\nraise E", "E"),
-        ("look(1, 2, 3)", "look() takes 2 arguments, got 3"),
-        ("look('a', direction='b')", "look() got two values for 'direction'"),
-        ("look(object())", "expected a value with a JSON form: object has none"),
+        ("raise ValueError('\\ud800')", "ValueError: \\ud800 (line 1)"),
+        ("class E(Exception):\n    def __str__(self): 1 / 0\nraise E", "E (line 3)"),
+        ("look(1, 2, 3)", "TypeError: look() takes 2 arguments, got 3 (line 1)"),
+        ("look('a', direction='b')", "TypeError: look() got two values for 'direction' (line 1)"),
+        ("look(object())", "TypeError: expected a value with a JSON form: object has none (line 1)"),
         ("result = object()", "the code has run, but its result cannot be sent and is lost: expected a value with"),
         ("result = []; result.append(result)", "the code has run, but its result cannot be sent and is lost"),
         ("class T:\n    def tolist(self): raise SystemExit\nresult = T()", "the code has run, but its result cannot"),
         ("result = '\\ud800'", "the code has run, but its result cannot be sent"),
-        ("raise BaseException('x' * 9_000)", "x" * 4_000),
+        ("raise BaseException('x' * 9_000)", "BaseException: " + "x" * 3_985 + " (line 1)"),
     ],
 )
 def test_whatever_the_code_raises_is_its_error(code: str, message: str) -> None:
@@ -111,7 +141,7 @@ def test_a_tools_failure_is_an_exception_with_its_kind() -> None:
     calls = Calls(failure("look", ToolErrorType.INVALID_ARGS, "direction: wrong"))
     caught = "try:\n    look(3)\nexcept ToolError as error:\n    result = [error.error_type, str(error)]"
     assert ran(caught, calls).result == ["invalid_args", "direction: wrong"]
-    assert error_of(ran("look(3)", calls)) == ("execution_error", "direction: wrong")
+    assert error_of(ran("look(3)", calls)) == ("execution_error", "ToolError: direction: wrong (line 1)")
 
 
 def test_what_a_step_raises_ends_the_code_and_is_raised() -> None:
@@ -145,6 +175,14 @@ def test_nothing_of_the_servers_environment_variables_is_inherited(monkeypatch: 
         "import sys; open(sys.prefix + '/lib/written', 'w')",
         "import resource, os; resource.prlimit(os.getppid(), resource.RLIMIT_CPU)",
         "import resource; resource.setrlimit(resource.RLIMIT_CPU, (100, 100))",
+        "import resource; resource.setrlimit(resource.RLIMIT_NOFILE, (9, 9))",
+        "import os; os.open(os.__file__, os.O_RDONLY | os.O_TRUNC)",
+        "import os; os.ftruncate(2, 0)",
+        "import termios; termios.tcflush(2, termios.TCIFLUSH)",
+        CTYPES + "called(libc.inotify_init())",
+        CTYPES + "called(libc.inotify_init1(0))",
+        CTYPES + "called(libc.syscall(467, -100, b'/', 0x80001, 0, 0))  # open_tree_attr",
+        CTYPES + "called(libc.syscall(447, 0))  # memfd_secret",
         "import os; os.setpriority(os.PRIO_PROCESS, os.getppid(), 19)",
         "import socket; socket.socketpair(socket.AF_UNIX, socket.SOCK_DGRAM)",
         "import fcntl, os; fcntl.fcntl(os.pipe()[0], fcntl.F_SETOWN, os.getppid())",
@@ -157,9 +195,20 @@ def test_nothing_of_the_servers_environment_variables_is_inherited(monkeypatch: 
 )
 def test_code_reaches_no_file_no_network_and_no_other_process(code: str) -> None:
     denied = (
-        f"try:\n    exec({code!r})\nexcept (PermissionError, FileNotFoundError, ValueError) as error:\n    result = 1"
+        f"DENIED = (PermissionError, FileNotFoundError, ValueError)\ntry:\n    exec({code!r})\n"
+        "except DENIED as error:\n    result = 1\n"
+        "except Exception as error:\n    result = 1 if error.args[0] == 1 else repr(error)"
     )
     assert ran(denied).result == 1
+
+
+@linux
+def test_code_may_ask_for_its_limits_and_what_its_output_is() -> None:
+    code = "import os, resource, sys\nos.set_inheritable(2, False)\n"
+    code += (
+        "[resource.getrlimit(resource.RLIMIT_CORE), sys.stdout.isatty(), os.get_blocking(2), open(os.devnull).read()]"
+    )
+    assert ran(code).result == [[0, 0], False, True, ""]
 
 
 @linux
@@ -170,7 +219,7 @@ def test_code_may_begin_threads() -> None:
 
 @linux
 def test_memory_is_limited() -> None:
-    assert error_of(ran("bytearray(2 * 10**9)"))[1] == "MemoryError"
+    assert error_of(ran("bytearray(2 * 10**9)"))[1] == "MemoryError (line 1)"
 
 
 @pytest.mark.parametrize(
@@ -178,7 +227,7 @@ def test_memory_is_limited() -> None:
 )
 def test_code_that_takes_too_long_is_ended(code: str) -> None:
     if "stdin" in code:
-        assert error_of(ran(code))[1] == "EOF when reading a line"
+        assert error_of(ran(code))[1] == "EOFError: EOF when reading a line (line 1)"
         return
     kind, message = error_of(ran(f"print('before')\n{code}", time_s=0.5))
     assert (kind, message) == ("timeout", "the code took longer than 0.5 seconds and was ended")
@@ -207,11 +256,16 @@ def test_a_process_that_ends_early_is_an_error(code: str) -> None:
         (b"[1]", "cannot be read"),
         (b'{"call": 1}', "cannot be read"),
         (b'{"call": "look", "arguments": 3}', "cannot be read"),
-        (b"[" * 100_000, "cannot be read"),
+        (b"[" * 90_000, "cannot be read"),
+        (b'{"result": NaN}', "cannot be read"),
+        (b'{"result": 1e999}', "cannot be read"),
+        (b"[" * 100_001, "a call's arguments are above the limit of 100,000 values"),
+        (b" " * (2 * 2**20 + 1), "a call's arguments are above the limit of 2 MiB"),
     ],
 )
 def test_a_process_that_speaks_otherwise_is_ended(said: bytes, why: str) -> None:
-    kind, message = error_of(ran(f"import os\nos.write(4, {said!r} + b'\\n')\nlook()"))
+    forged = f"import os\nleft = {said!r} + b'\\n'\nwhile left: left = left[os.write(4, left):]\nlook()"
+    kind, message = error_of(ran(forged))
     assert kind == "execution_error"
     assert why in message
 
@@ -221,10 +275,52 @@ def test_a_forged_outcome_is_no_more_than_an_outcome() -> None:
     assert error_of(ran("import os\nos.write(4, b'{\"error\": [1]}\\n')\nwhile True: pass"))[1] == "[1]"
 
 
-def test_a_message_above_the_limit_ends_the_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(code_act, "MAX_MESSAGE", 2**20)
-    for code in ("result = 'a' * 2**20", "look('a' * 2**20)"):
-        assert "above the limit of 1 MiB" in error_of(ran(code))[1]
+def test_a_result_is_sent_up_to_the_limit() -> None:
+    longest = MAX_MESSAGE - len('{"result":""}')
+    assert ran(f"result = 'a' * {longest}").result == "a" * longest
+    assert error_of(ran(f"result = 'a' * {longest + 1}"))[1].endswith("the value's JSON is above the limit of 2 MiB")
+
+
+MEASURED = """
+import json, os, sys, time
+from pathlib import Path
+from openenv_gym_server.code_act import CodeLimits, run_code
+
+def most_mb():
+    return int(Path("/proc/self/status").read_text().split("VmHWM:")[1].split()[0]) / 1024
+
+run_code("1", [], print, CodeLimits())
+memory, took = most_mb(), time.process_time()
+unit = sys.argv[1].encode()
+code = "import os\\nleft = %r * %d + b'0]}\\\\n'\\nleft = b'{\\"result\\":[' + left\\n"
+code = code % (unit, int(sys.argv[2]) // len(unit)) + "while left: left = left[os.write(4, left):]\\nwhile True: pass"
+outcome = run_code(code, [], print, CodeLimits(time_s=20, memory_mb=512))
+print(json.dumps([outcome.error and outcome.error.message, most_mb() - memory, time.process_time() - took]))
+"""
+
+
+@linux
+@pytest.mark.parametrize(
+    ("unit", "size"),
+    [
+        ("[],", 15_000_000),
+        ("[],", 2_000_000),
+        ("[],", 140_000),
+        ('{"":0},', 2_000_000),
+        ('{"":0},', 340_000),
+        ('"",', 2_000_000),
+        (',"",\\"', 2_000_000),
+        ("0,", 190_000),
+    ],
+)
+def test_whatever_a_process_says_costs_the_server_little_memory_and_time(unit: str, size: int) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", MEASURED, unit, str(size)], capture_output=True, timeout=100, check=True
+    )
+    error, grown_mb, took_s = json.loads(done.stdout)
+    assert error is None or "limit" in error or "cannot be read" in error
+    assert grown_mb < 30
+    assert took_s < 1.5
 
 
 def test_a_process_that_stops_listening_is_ended_with_its_time() -> None:

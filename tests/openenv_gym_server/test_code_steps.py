@@ -55,10 +55,23 @@ def test_a_failed_call_is_a_step_and_an_exception_in_the_code() -> None:
     assert env.steps == 2
 
 
+@pytest.mark.parametrize(("mode", "told"), [("simulation", True), ("production", False)])
+def test_of_a_tool_that_raised_code_hears_what_any_caller_hears(mode: str, told: bool) -> None:
+    class Secretive(Doors):
+        def look(self, direction: str = "north") -> str:
+            raise FileNotFoundError("/srv/map.json")
+
+    env = Secretive()
+    env.tool_caller.mode = mode
+    error = env.execute_code("look()").metadata["error"]
+    assert error.startswith("ToolError: Error calling tool 'look': ")
+    assert ("/srv/map.json" in error) is told
+
+
 def test_code_calls_the_tools_of_the_mode_alone() -> None:
     env = Doors()
     assert env.execute_code("result = who()").metadata["result"] == "simulation"
-    assert env.execute_code("serious()").metadata["error"] == "name 'serious' is not defined"
+    assert env.execute_code("serious()").metadata["error"] == "NameError: name 'serious' is not defined (line 1)"
     env.tool_caller.mode = "production"
     assert env.execute_code("result = who(), serious()").metadata["result"] == ["production", "yes"]
 
@@ -70,6 +83,21 @@ def test_a_tools_own_limit_holds_within_code() -> None:
 
 def test_what_code_prints_is_told() -> None:
     assert Doors().execute_code("print(look())").metadata == {"result": None, "output": "a door to the north\n"}
+
+
+@pytest.mark.parametrize("mode", ["simulation", "production"])
+def test_a_call_says_how_much_of_what_code_printed_is_left_out(mode: str) -> None:
+    class Brief(Doors):
+        CODE_LIMITS = CodeLimits(output_kb=4)
+
+    env = allowed(Brief())
+    env.tool_caller.mode = mode
+    data = call(env, "execute_code", code="print('a' * 9_999); look()").result["data"]
+    assert data == {"result": "a door to the north", "output": "a" * 4_096, "output_left_out": 5_904}
+    message = error_of(call(env, "execute_code", code="print('a' * 9_999)\nlook(3)"))[1]
+    assert message.startswith("ToolError: ")
+    note = "(2096 characters before and 5904 characters after this are left out)"
+    assert message.endswith(f" (line 2)\nIt had printed {note}:\n" + "a" * 2_000)
 
 
 @pytest.mark.parametrize(
@@ -134,6 +162,8 @@ def test_the_code_tool_is_there_where_it_is_allowed_and_nowhere_else() -> None:
     env = allowed(Doors())
     listed = {each.name: each for each in env.step(ListToolsAction()).tools}
     assert listed["execute_code"].input_schema["required"] == ["code"]
+    assert "else the value of its last expression" in listed["execute_code"].description
+    assert "without the names of the last one" in " ".join(listed["execute_code"].description.split())
     assert "execute_code" not in env.get_callables()
     assert env.tool_caller.limit_s("execute_code") == 30.0
 
@@ -150,9 +180,14 @@ def test_a_call_of_the_code_tool_has_the_rewards_of_the_steps_within() -> None:
 
 def test_code_that_fails_is_a_failed_call_with_what_it_had_printed() -> None:
     env = allowed(Doors())
-    assert error_of(call(env, "execute_code", code="1 / 0")) == ("execution_error", "division by zero")
-    message = error_of(call(env, "execute_code", code="print('a' * 9_000); 1 / 0"))[1]
-    assert message == "division by zero\nIt had printed:\n" + "a" * 1_999 + "\n"
+    assert error_of(call(env, "execute_code", code="1 / 0")) == (
+        "execution_error",
+        "ZeroDivisionError: division by zero (line 1)",
+    )
+    message = error_of(call(env, "execute_code", code="print('a' * 9)\n1 / 0"))[1]
+    assert message == "ZeroDivisionError: division by zero (line 2)\nIt had printed:\n" + "a" * 9 + "\n"
+    message = error_of(call(env, "execute_code", code="print('a' * 9_000)\n1 / 0"))[1]
+    assert message.endswith("\nIt had printed (7001 characters before this are left out):\n" + "a" * 1_999 + "\n")
     assert error_of(call(env, "execute_code", code=3))[0] == "invalid_args"
 
 

@@ -12,7 +12,8 @@ from openenv_gym.info import decode_exact, encode_exact
 from openenv_gym.messages import Mcp
 from openenv_gym_server import parsing
 from openenv_gym_server.dispatch import HANDLERS, perform, respond
-from openenv_gym_server.hosting import HostedEnvironment, Models
+from openenv_gym_server.hosting import HostedEnvironment
+from openenv_gym_server.models import Models
 from openenv_gym_server.parsing import Terms, read
 from openenv_gym_server.remote_names import UNREACHABLE
 from tests.openenv_gym_server.rendering import OURS, STOCK, Rendering, no_wait

@@ -9,7 +9,8 @@ import pytest
 
 from openenv_gym_server import parsing
 from openenv_gym_server.dispatch import respond
-from openenv_gym_server.hosting import HostedEnvironment, Models
+from openenv_gym_server.hosting import HostedEnvironment
+from openenv_gym_server.models import Models
 from openenv_gym_server.parsing import LEFT_OUT, Terms, read
 from tests.openenv_gym_server.rendering import OURS, STOCK, Rendering, no_wait
 from tests.text_envs import Echo, Heard, Say

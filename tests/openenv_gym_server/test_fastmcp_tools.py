@@ -10,6 +10,7 @@ import pytest
 from fastmcp import FastMCP
 from fastmcp.exceptions import NotFoundError, ToolError, ValidationError
 from fastmcp.tools.base import ToolResult
+from pydantic import BaseModel
 
 from openenv_gym.errors import EnvironmentExecutionError
 from openenv_gym.tools import CallToolAction, CallToolObservation, ListToolsAction
@@ -136,6 +137,63 @@ def test_an_error_that_the_server_reports_has_its_text() -> None:
     observation = call(Served(), "refuse")
     assert observation.error is not None
     assert observation.error.message == "it says no"
+
+
+SECRET = "/srv/answers.json"
+
+
+class Door(BaseModel):
+    number: int
+
+
+def secretive() -> FastMCP:
+    mcp = FastMCP("secretive")
+
+    @mcp.tool
+    def slip(how: str) -> Any:
+        if how == "model":
+            return Door.model_validate({"number": SECRET})
+        if how == "result":
+            result = ToolResult(content=f"Error calling tool 'far': {SECRET}")
+            result.is_error = True
+            return result
+        raise {"path": FileNotFoundError(SECRET), "missing": NotFoundError(SECRET)}[how]
+
+    return mcp
+
+
+@pytest.mark.parametrize("how", ["model", "result", "path", "missing"])
+def test_production_tells_nothing_of_what_a_tool_raised_that_was_not_to_be_read(
+    how: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    messages = []
+    for mode in ("simulation", "production"):
+        env = Served(secretive())
+        env.tool_caller.mode = mode
+        error = call(env, "slip", how=how).error
+        assert error is not None
+        messages.append(error.message)
+    assert SECRET in messages[0]
+    assert messages[1].startswith("Error calling tool 'slip': it ")
+    assert SECRET not in messages[1]
+    assert SECRET in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments", "part"),
+    [
+        ("fail", {"how": "tool"}, "plain words"),
+        ("add", {"a": "x"}, "valid integer"),
+        ("unknown", {}, "Unknown tool: 'unknown'"),
+        ("refuse", {}, "it says no"),
+    ],
+)
+def test_production_tells_what_agents_are_to_read(name: str, arguments: dict[str, Any], part: str) -> None:
+    env = Served()
+    env.tool_caller.mode = "production"
+    error = call(env, name, **arguments).error
+    assert error is not None
+    assert part in error.message
 
 
 def test_a_tool_that_takes_too_long_does_not_disturb_the_next() -> None:

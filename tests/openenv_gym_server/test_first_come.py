@@ -142,10 +142,10 @@ def test_steps_under_way_are_no_idleness() -> None:
     worker = Worker("idle")
     session = Session("s", "socket", worker, ALL)
     session.hosted = Mock(spec=HostedVector, busy=True)
-    session._active_at -= 100
+    session.active_at -= 100
     assert not session.idle_for(50)
     session.hosted.busy = False
-    session._active_at -= 100
+    session.active_at -= 100
     assert session.idle_for(50)
     worker.stop()
 

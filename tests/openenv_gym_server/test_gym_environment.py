@@ -11,7 +11,8 @@ from gymnasium import spaces
 from openenv_gym.errors import EnvironmentExecutionError, InvalidActionError, SettingsError, SpaceMappingError
 from openenv_gym.tools import CallToolAction, ListToolsAction
 from openenv_gym_server.gym_environment import GymEnvironment, GymObservation, InlineGymEnvironment
-from openenv_gym_server.hosting import HostedEnvironment, Models
+from openenv_gym_server.hosting import HostedEnvironment
+from openenv_gym_server.models import Models
 from tests.exactness.synthetic import OldestApi, SeedlessApi, Synthetic
 
 
@@ -236,7 +237,7 @@ def test_attributes_are_found_through_the_wrappers(cartpole):
 def test_a_misspelt_attribute_is_told_by_the_environments_own_name_with_the_nearest(cartpole):
     hosted = HostedEnvironment(cartpole, Models(dict, dict), lambda awaitable: None)
     with pytest.raises(InvalidActionError, match=r"CartPole-v1 has no attribute 'gravty'; did you mean gravity\?"):
-        hosted.attribute("gravty", "all")
+        hosted.remote.attribute("gravty", "all")
 
 
 def test_close_is_called_once():

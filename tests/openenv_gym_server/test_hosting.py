@@ -12,7 +12,8 @@ from openenv_gym.errors import EnvironmentExecutionError, InvalidActionError
 from openenv_gym.messages import Outcome
 from openenv_gym.types import EnvironmentMetadata, Observation, State
 from openenv_gym_server.environment import Environment
-from openenv_gym_server.hosting import HostedEnvironment, Models
+from openenv_gym_server.hosting import HostedEnvironment
+from openenv_gym_server.models import Models
 from openenv_gym_server.settings import Names
 from tests.text_envs import Bare, Echo, Heard, Say
 
@@ -160,7 +161,7 @@ def test_asynchronous_everything_is_awaited() -> None:
     assert hosted.state()["step_count"] == 9
     assert hosted.metadata()["name"] == "n"
     assert hosted.render() == "frame"
-    assert hosted.call("call_me", [], {}, "all") == 1
+    assert hosted.remote.call("call_me", [], {}, "all") == 1
     hosted.close()
     assert env.closed
 
@@ -209,8 +210,8 @@ def test_rendering_is_optional() -> None:
 
 def test_only_what_exists_can_be_reached() -> None:
     with pytest.raises(InvalidActionError, match="no attribute"):
-        hosted_of(Bare()).attribute("nothing", "all")
-    assert hosted_of(Echo()).attribute("closed", "all") == 0
+        hosted_of(Bare()).remote.attribute("nothing", "all")
+    assert hosted_of(Echo()).remote.attribute("closed", "all") == 0
 
 
 @pytest.mark.parametrize(
@@ -227,7 +228,7 @@ def test_a_name_that_is_misspelt_is_told_with_the_nearest_that_a_client_may_use(
     name: str, allowed: Names, told: str
 ) -> None:
     with pytest.raises(InvalidActionError, match=told):
-        hosted_of(Echo()).attribute(name, allowed)
+        hosted_of(Echo()).remote.attribute(name, allowed)
 
 
 def test_closing_is_optional() -> None:

@@ -159,9 +159,11 @@ def test_code_may_call_the_tools_as_functions() -> None:
     assert env.get_callables()["look"]("west") == "a door to the west"
     assert "serious" not in env.get_callables()
     assert env.execute_code("result = look('east')").metadata == {"result": "a door to the east"}
-    assert env.execute_code("look()").metadata == {"result": None}
+    assert env.execute_code("look()").metadata == {"result": "a door to the north"}
     assert "Syntax error" in env.execute_code("look(").metadata["error"]
-    assert env.execute_code("1 / 0").metadata["error"] == "division by zero"
+    assert env.execute_code("1 / 0").metadata["error"] == "ZeroDivisionError: division by zero (line 1)"
+    printed = env.execute_code("print('a' * 2**16)").metadata
+    assert printed == {"result": None, "output": "a" * 2**16, "output_left_out": 1}
 
 
 def test_an_environment_without_a_fastmcp_server_has_no_client_of_it() -> None:

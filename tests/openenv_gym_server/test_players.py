@@ -10,7 +10,8 @@ import pytest
 
 from openenv_gym.errors import EnvironmentExecutionError, InvalidActionError
 from openenv_gym_server.gym_making import make_env
-from openenv_gym_server.hosting import HostedEnvironment, Models
+from openenv_gym_server.hosting import HostedEnvironment
+from openenv_gym_server.models import Models
 from openenv_gym_server.players import GymPlayer, ModelPlayer
 from tests.openenv_gym_server.rendering import Rendering, no_wait
 from tests.text_envs import Heard, Say

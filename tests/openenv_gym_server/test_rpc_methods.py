@@ -192,7 +192,7 @@ def test_arguments_may_be_null_or_left_out() -> None:
         assert ask(rpc("tools/call", name="climb", arguments=None))["result"]["data"] == 1
 
 
-@pytest.mark.parametrize("method", ["initialize", "ping", "notifications/initialized", "reset", "step", "state", ""])
+@pytest.mark.parametrize("method", ["reset", "step", "state", ""])
 def test_there_are_no_other_methods(method: str, transport: str, mode: str) -> None:
     with TestClient(app_of(climber(), mode)) as client, peer_of(client, transport) as ask:
         error = ask(rpc(method, 9))["error"]
@@ -205,7 +205,7 @@ def test_in_production_a_session_is_one_episode_and_its_end_is_told_by_the_tools
         session = {"session_id": created(ask)} if transport == "post" else {}
         assert ask(rpc("tools/call", name="climb", arguments={"steps": TOP}, **session))["result"]["data"] == TOP
         over = ask(rpc("tools/call", name="climb", **session))["error"]
-        assert (over["code"], over["message"]) == (-32603, EPISODE_OVER)
+        assert (over["code"], over["message"], over["data"]["episode_over"]) == (-32603, EPISODE_OVER, True)
         assert env.made[0].height == TOP
         assert ask(rpc("tools/list", **session))["result"]["tools"]
 
@@ -274,10 +274,12 @@ def test_concurrent_first_calls_begin_one_episode(mode: str) -> None:
 
 
 @pytest.mark.parametrize("session_id", [None, "", 5])
-def test_closing_needs_a_session_id(session_id: Any, transport: str) -> None:
+def test_closing_needs_the_name_of_a_session(session_id: Any, transport: str) -> None:
     with TestClient(app_of(climber())) as client, peer_of(client, transport) as ask:
         error = ask(rpc("openenv/session/close", session_id=session_id))["error"]
-        assert (error["code"], error["message"]) == (-32602, "Invalid params - 'session_id' is required")
+        expected = "Invalid params - 'session_id' has to be a string that is not empty, or left out"
+        assert (error["code"], error["message"]) == (-32602, expected)
+        assert "is required" in ask(rpc("openenv/session/close"))["error"]["message"]
 
 
 @pytest.mark.parametrize("transport", ["mcp", "ws"])

@@ -8,6 +8,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from fastapi import FastAPI
 from starlette.testclient import TestClient
 
 from openenv_gym.tools import CallToolObservation, ListToolsObservation, Tool
@@ -18,7 +19,8 @@ from openenv_gym_server.closed_mode import FAILED
 from openenv_gym_server.errors import SessionEndedError
 from openenv_gym_server.mcp_environment import MCPEnvironment
 from openenv_gym_server.settings import ServerSettings
-from tests.openenv_gym_server.climbing import SECRET, app_of, calling, climber, rpc
+from tests.openenv_gym_server.climbing import SECRET, app_of, calling, climber, rpc, server_of
+from tests.sockets import until
 from tests.text_envs import Echo, Heard, Say
 
 Ask = Callable[[Any], Any]
@@ -182,3 +184,47 @@ def test_a_limit_above_all_floats_is_none(transport: str) -> None:
         error = ask(rpc("tools/call", name="climb", timeout_s=10**400))["error"]
         assert error["message"] == "Invalid params - 'timeout_s' has to be a positive number"
         assert ask(rpc("tools/call", name="rest", timeout_s=1e308))["error"]["data"]["error_type"]
+
+
+@pytest.mark.parametrize("session_id", [None, 0, False, [], "", {}, 5, ["a"], 1.5])
+@pytest.mark.parametrize("method", ["tools/call", "tools/list"])
+def test_what_names_no_session_is_never_taken_for_a_call_without_one(method: str, session_id: Any) -> None:
+    env = climber()
+    with peer_of(env, "post") as ask:
+        error = ask(rpc(method, name="climb", session_id=session_id))["error"]
+        assert (error["code"], "'session_id' has to be a string" in error["message"]) == (-32602, True)
+    assert env.made == []
+
+
+@pytest.mark.parametrize("method", ["initialize", "ping", "notifications/initialized"])
+def test_whoever_speaks_standard_mcp_without_its_header_is_told_of_it(method: str) -> None:
+    with peer_of(climber(), "post") as ask:
+        error = ask(rpc(method))["error"]
+    assert error["code"] == -32601
+    assert error["message"].startswith(f"Method not found: {method}; ")
+    assert "the header Accept: application/json, text/event-stream" in error["message"]
+
+
+def test_a_session_whose_tool_hangs_is_not_said_to_be_closed() -> None:
+    env = climber()
+    server = server_of(env, ServerSettings(close_timeout_s=0.05))
+    app = FastAPI()
+    server.register_routes(app, "simulation")
+    with TestClient(app) as client:
+
+        def ask(request: Any) -> Any:
+            return client.post("/mcp", json=request).json()
+
+        for by_http in (False, True):
+            session_id = ask(rpc("openenv/session/create"))["result"]["session_id"]
+            env.held.clear()
+            assert ask(calling("rest", session_id))["error"]["data"]["error_type"] == "timeout"
+            expected = {"session_id": session_id, "closed": False, "closing": True}
+            if by_http:
+                answer = client.delete(f"/session/{session_id}")
+                assert (answer.status_code, answer.json()) == (202, expected)
+            else:
+                assert ask(rpc("openenv/session/close", session_id=session_id))["result"] == expected
+            assert server.active_sessions == 1
+            env.held.set()
+            until(lambda: server.active_sessions == 0)

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from fastmcp import FastMCP
+from fastmcp.exceptions import ToolError
 from pydantic import field_validator
 
 from openenv_gym.errors import EnvironmentExecutionError
@@ -18,8 +19,9 @@ from openenv_gym.tools import CallToolAction, CallToolObservation, DescribedTool
 from openenv_gym.types import Action, Observation
 from openenv_gym_server import rpc_tools
 from openenv_gym_server.closed_mode import FAILED
-from openenv_gym_server.hosting import HostedEnvironment, Models
+from openenv_gym_server.hosting import HostedEnvironment
 from openenv_gym_server.mcp_environment import MCPEnvironment
+from openenv_gym_server.models import Models
 from openenv_gym_server.rpc_tools import (
     EPISODE_OVER,
     MAX_TOLD,
@@ -98,9 +100,9 @@ def test_listing_begins_no_episode_and_is_no_step() -> None:
 def test_simulation_tells_reward_and_end_and_goes_on_after_it() -> None:
     hosted = begun()
     first = call_tool(hosted, "climb", {"steps": 1})
-    assert (first.reward, first.terminated, first.truncated, first.done) == (1.0, False, False, False)
+    assert (first.reward, first.terminated, first.truncated) == (1.0, False, False)
     last = call_tool(hosted, "climb", {"steps": 2})
-    assert (last.reward, last.terminated, last.truncated, last.done) == (3.0, True, False, True)
+    assert (last.reward, last.terminated, last.truncated) == (3.0, True, False)
     assert call_tool(hosted, "climb", {}).error is None
 
 
@@ -108,7 +110,7 @@ def test_production_tells_neither_and_the_end_is_the_end() -> None:
     hosted = begun("production")
     last = call_tool(hosted, "climb", {"steps": TOP})
     assert last.result is not None
-    assert (last.reward, last.terminated, last.truncated, last.done) == (None, False, False, False)
+    assert (last.reward, last.terminated, last.truncated) == (None, False, False)
     assert error_of(call_tool(hosted, "climb", {})) == ("execution_error", EPISODE_OVER)
     assert hosted.env.height == TOP, "the call after the end never reached it"
     hosted.reset({})
@@ -130,7 +132,7 @@ def test_truncation_is_told_where_the_step_says_so() -> None:
         observation={"tool_name": "x", "result": result, "error": None}, done=True, metadata={"truncated": True}
     )
     outcome = outcome_of_call(hosted, "x", step)
-    assert (outcome.result, outcome.terminated, outcome.truncated, outcome.done) == (result, False, True, True)
+    assert (outcome.result, outcome.terminated, outcome.truncated) == (result, False, True)
 
 
 @pytest.mark.parametrize("reward", [math.nan, math.inf, -math.inf, np.float32(0.5), 3, True, None])
@@ -174,7 +176,7 @@ def test_production_tells_a_tools_own_words_cut_short_and_nothing_of_the_environ
     class Wordy(MCPEnvironment):
         @tool
         def talk(self) -> str:
-            raise ValueError("word " * 1000)
+            raise ToolError("word " * 1000)
 
         def reset(self, **kwargs: Any) -> Observation:
             return Observation()
@@ -182,6 +184,9 @@ def test_production_tells_a_tools_own_words_cut_short_and_nothing_of_the_environ
     wordy = error_of(call_tool(hosting(Wordy(), "production"), "talk", {}))[1]
     assert wordy.startswith("Error calling tool 'talk': word ")
     assert len(wordy) == MAX_TOLD
+    slipped = error_of(call_tool(begun("production"), "slip", {}))[1]
+    assert slipped.startswith("Error calling tool 'slip': it raised FileNotFoundError; ")
+    assert SECRET not in slipped
     assert error_of(call_tool(begun("production"), "crash", {})) == ("execution_error", FAILED)
 
 

@@ -16,8 +16,8 @@ from openenv_gym_server import session as session_module
 from openenv_gym_server.errors import SessionEndedError
 from openenv_gym_server.factories import EnvironmentFactory
 from openenv_gym_server.gym_app import GymFactory
-from openenv_gym_server.hosting import Models
 from openenv_gym_server.lane_vector import MAX_INLINE
+from openenv_gym_server.models import Models
 from openenv_gym_server.parsing import Terms
 from openenv_gym_server.reading import LARGE
 from openenv_gym_server.session import Limit, Session

@@ -16,8 +16,9 @@ from openenv_gym.types import Observation
 from openenv_gym_server import session as session_module
 from openenv_gym_server.app import create_app
 from openenv_gym_server.factories import EnvironmentFactory
-from openenv_gym_server.hosting import HostedEnvironment, Models
+from openenv_gym_server.hosting import HostedEnvironment
 from openenv_gym_server.mcp_environment import MCPEnvironment
+from openenv_gym_server.models import Models
 from openenv_gym_server.parsing import Terms
 from openenv_gym_server.routes import episode
 from openenv_gym_server.sessions import Sessions

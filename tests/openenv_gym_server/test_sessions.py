@@ -15,7 +15,7 @@ from openenv_gym.errors import CapacityError, EnvironmentFactoryError, InvalidAc
 from openenv_gym.messages import OpenSettings
 from openenv_gym_server.errors import SessionEndedError, SessionNotFoundError
 from openenv_gym_server.factories import EnvironmentFactory
-from openenv_gym_server.hosting import Models
+from openenv_gym_server.models import Models
 from openenv_gym_server.session import Limit
 from openenv_gym_server.sessions import MAX_ABANDONED, MAX_BORROWED, Sessions
 from openenv_gym_server.settings import DEFAULT_CAPACITY, ServerSettings

@@ -15,7 +15,10 @@ from fastapi import FastAPI
 from openenv_gym.tools import CallToolAction, CallToolObservation
 from openenv_gym_server import standard_mcp
 from openenv_gym_server.app import HTTPEnvServer
-from openenv_gym_server.settings import ServerSettings
+from openenv_gym_server.catalogue import Catalogue
+from openenv_gym_server.routes.served import Served
+from openenv_gym_server.rpc_methods import RpcMethods
+from openenv_gym_server.settings import DEFAULT_KEPT_SESSION_TIMEOUT_S, ServerSettings
 from tests.interop.mcp_playground import Playground, playground
 from tests.interop.mcp_wire import ACCEPT, LATEST, Wire, answers
 from tests.sockets import until
@@ -130,14 +133,20 @@ def test_a_body_that_never_comes_to_its_end_is_nobodys() -> None:
     assert sent == []
 
 
-def test_limits_that_the_installed_sdk_does_not_know_are_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Older:
-        def __init__(self, app: object) -> None:
-            pass
+@pytest.mark.parametrize(("own", "expected"), [(5.0, 5.0), (None, DEFAULT_KEPT_SESSION_TIMEOUT_S)])
+def test_the_operators_limits_are_the_sdks(monkeypatch: pytest.MonkeyPatch, own: float | None, expected: float) -> None:
+    limits: dict[str, Any] = {}
 
-    assert standard_mcp._limits(ServerSettings(session_timeout_s=5.0))["session_idle_timeout"] == 5.0
-    monkeypatch.setattr(standard_mcp, "StreamableHTTPSessionManager", Older)
-    assert standard_mcp._limits(ServerSettings()) == {}
+    class Manager:
+        def __init__(self, _: Any, *, session_idle_timeout: float, max_request_body_size: int) -> None:
+            limits.update(session_idle_timeout=session_idle_timeout, max_request_body_size=max_request_body_size)
+
+    monkeypatch.setattr(standard_mcp, "StreamableHTTPSessionManager", Manager)
+    chosen = ServerSettings(session_timeout_s=own, max_message_size_mb=2.0)
+    sessions = HTTPEnvServer(Playground, CallToolAction, CallToolObservation, settings=chosen)._sessions
+    parts = Served("playground", sessions, Catalogue(sessions), chosen, RpcMethods(sessions, chosen))
+    standard_mcp.endpoint(parts)._manager()
+    assert limits == {"session_idle_timeout": expected, "max_request_body_size": 2 * 2**20}
 
 
 def test_the_ordinary_end_of_an_open_stream_is_not_logged(caplog: pytest.LogCaptureFixture) -> None:
@@ -155,3 +164,18 @@ def test_the_body_is_what_the_client_sent() -> None:
     with playground("simulation") as (url, _), Wire(url) as wire:
         text = json.dumps(wire.begin().message("tools/call", {"name": "add", "arguments": {"a": 2**40}}), indent=3)
         assert answers(wire.post(text))[0]["result"]["content"][0]["text"] == str(2**40 + 1)
+
+
+@pytest.mark.parametrize("request_id", [1.5, 1.0, None, [], {}, True])
+@pytest.mark.parametrize("method", ["initialize", "tools/call"])
+def test_a_request_whose_id_is_none_is_refused_and_no_notification(method: str, request_id: Any) -> None:
+    app, _ = served()
+
+    async def ask() -> httpx.Response:
+        async with httpx.AsyncClient(transport=httpx.ASGITransport(app), base_url="http://localhost") as client:
+            return await client.post("/mcp", json=HELLO | {"id": request_id, "method": method}, headers=HEADERS)
+
+    answer = asyncio.run(ask())
+    assert answer.status_code == 400
+    error = answer.json()["error"]
+    assert (error["code"], error["message"]) == (-32600, "Invalid request: id: expected a string or an integer")

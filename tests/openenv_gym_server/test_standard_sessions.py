@@ -16,6 +16,7 @@ from openenv_gym_server import standard_sessions
 from openenv_gym_server.app import HTTPEnvServer
 from openenv_gym_server.catalogue import Catalogue
 from openenv_gym_server.closed_mode import FAILED
+from openenv_gym_server.gym_app import GymFactory
 from openenv_gym_server.mcp_environment import MCPEnvironment
 from openenv_gym_server.routes.served import Served
 from openenv_gym_server.rpc_methods import RpcMethods
@@ -225,3 +226,62 @@ def test_whatever_is_raised_besides_is_an_answer_and_in_production_tells_nothing
         return caught.value.error.message
 
     assert use(served(mode=mode), play) == message
+
+
+class Careless(Growing):
+    """Two of its tools give what they do not declare."""
+
+    @tool
+    def count(self) -> int:
+        """Count the doors."""
+        return "three"  # type: ignore[return-value]
+
+    @tool
+    def find(self, there: bool) -> list[str]:
+        """Find keys."""
+        return ["a key"] if there else None  # type: ignore[return-value]
+
+    @tool
+    def say(self) -> Any:
+        """Declare nothing."""
+        return 3
+
+
+@pytest.mark.parametrize("mode", ["simulation", "production"])
+def test_a_result_that_is_not_what_its_tool_declares_is_a_failed_call(
+    mode: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def play(tools: SessionTools) -> list[Any]:
+        calls = [("count", {}), ("find", {"there": False}), ("find", {"there": True}), ("say", {})]
+        return [await tools.call_tool(name, arguments) for name, arguments in calls]
+
+    count, nothing, keys, say = use(served(Careless, mode=mode), play)
+    for failed, fault in ((count, "expected type 'integer' at $.result"), (nothing, "expected type ")):
+        assert (failed.isError, failed.meta) == (True, {ERROR_TYPE: "execution_error"})
+        assert fault in failed.content[0].text
+        assert "three" not in failed.content[0].text
+        assert failed.content[0].text in caplog.text
+    assert [each.isError for each in (keys, say)] == [False, False]
+    if mode == "simulation":
+        assert count.structuredContent["reward"] is None
+        assert count.structuredContent["error"]["error_type"] == "execution_error"
+
+
+def test_what_a_tool_gives_is_told_where_the_tools_cannot_be_listed(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def failing(*args: Any) -> Any:
+        raise OSError("no list")
+
+    async def play(tools: SessionTools) -> Any:
+        monkeypatch.setattr(standard_sessions, "list_on", failing)
+        return await tools.call_tool("count", {})
+
+    assert use(served(Careless), play).isError is False
+
+
+def test_results_of_a_gymnasium_environment_need_no_check(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def play(tools: SessionTools) -> Any:
+        given = await tools.call_tool("act", {"action": 1})
+        assert "act" not in tools._checks
+        return given
+
+    assert use(served(GymFactory("CartPole-v1"), (dict, dict)), play).isError is False

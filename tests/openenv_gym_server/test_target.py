@@ -88,6 +88,13 @@ def test_names_of_actions_are_for_gymnasium_ids(target):
     assert caught.value.setting == "named_actions"
 
 
+@pytest.mark.parametrize("target", ["CartPole-v1", "openenv_gym_envs.blackjack.environment:BlackjackEnvironment"])
+def test_code_is_refused_where_there_are_no_tools_that_it_could_call(target: str) -> None:
+    with pytest.raises(SettingsError, match="--allow-code") as caught:
+        load_app(target, ServerSettings(allow_code=True), given={"allow_code": "--allow-code"})
+    assert caught.value.setting == "allow_code"
+
+
 # ------------------------------------------------------------------------------------ apps that a module makes itself
 
 _numbers = itertools.count()

@@ -8,8 +8,10 @@ import threading
 from typing import Any
 
 import pytest
+from pydantic import BaseModel, field_validator
 
 from openenv_gym.tools import CallToolAction
+from openenv_gym_server.tool_functions import tool
 from tests.openenv_gym_server.doors import Doors, call, error_of
 from tests.text_envs import MISBEHAVIOUR
 
@@ -41,6 +43,33 @@ def test_an_exceptions_arguments_need_be_no_text() -> None:
             raise ValueError({"direction": direction}, 3)
 
     assert "'direction': 'north'" in error_of(call(Odd(), "look"))[1]
+
+
+class Key(BaseModel):
+    number: int
+
+    @field_validator("number")
+    @classmethod
+    def looked_up(cls, number: int) -> int:
+        raise FileNotFoundError("/srv/keys.json")
+
+
+class Locked(Doors):
+    @tool
+    def unlock(self, key: Key) -> str:
+        return "open"
+
+
+@pytest.mark.parametrize("mode", ["simulation", "production"])
+def test_what_reading_the_arguments_raised_is_told_in_simulation_alone(mode: str, caplog: Any) -> None:
+    env = Locked()
+    env.tool_caller.mode = mode
+    kind, message = error_of(call(env, "unlock", key={"number": 1}))
+    assert kind == "invalid_args"
+    assert message.startswith("the arguments of 'unlock' cannot be read: ")
+    assert ("/srv/keys.json" in message) is (mode == "simulation")
+    assert ("/srv/keys.json" in caplog.text) is (mode == "production")
+    assert error_of(call(env, "unlock", key={"number": "x"}))[1].startswith("invalid arguments for 'unlock': ")
 
 
 def test_a_tools_traceback_is_in_the_log_for_who_wants_it(caplog: Any) -> None:

@@ -13,9 +13,10 @@ from mcp.types import TextContent
 from PIL import Image as Pillow
 
 from openenv_gym.errors import ValueMappingError
-from openenv_gym_server.tool_values import MIN_SIDE, text_block, tool_value
+from openenv_gym_server.tool_values import text_block, tool_value
 
-FRAME = np.random.default_rng(1).integers(0, 256, (MIN_SIDE, MIN_SIDE + 1, 3), dtype=np.uint8)
+FRAME = np.random.default_rng(1).integers(0, 256, (16, 17, 3), dtype=np.uint8)
+PICTURE = Pillow.fromarray(FRAME)
 
 
 def pixels(block: Any) -> Any:
@@ -25,11 +26,11 @@ def pixels(block: Any) -> Any:
 
 def png() -> bytes:
     file = io.BytesIO()
-    Pillow.fromarray(FRAME).save(file, "PNG")
+    PICTURE.save(file, "PNG")
     return file.getvalue()
 
 
-@pytest.mark.parametrize("value", [FRAME, Pillow.fromarray(FRAME), Image(data=png(), format="png")])
+@pytest.mark.parametrize("value", [PICTURE, Image(data=png(), format="png")])
 def test_a_picture_is_an_image_of_the_content_and_the_data(value: Any) -> None:
     given = tool_value(value)
     assert np.array_equal(pixels(given.content[0]), FRAME)
@@ -54,20 +55,27 @@ def test_a_pillow_image_of_any_mode_is_shown(mode: str) -> None:
     "value",
     [
         np.zeros((3, 3, 3), np.uint8),
+        np.zeros((19, 19, 3), np.uint8),
+        np.zeros((84, 84, 4), np.uint8),
         np.zeros((84, 84), np.uint8),
         np.zeros((84, 84, 2), np.uint8),
         np.zeros((84, 84, 3), np.float32),
         np.zeros((0, 84, 3), np.uint8),
     ],
 )
-def test_an_array_that_need_be_no_picture_is_a_list(value: Any) -> None:
+def test_an_array_is_its_numbers_whatever_its_shape(value: Any) -> None:
     given = tool_value(value)
     assert given.data == value.tolist()
     assert [block["type"] for block in given.content] == ["text"]
+    assert given.structured == {"result": given.data}
+    within = tool_value({"board": value, "frame": PICTURE})
+    assert isinstance(within.data, dict)
+    assert within.data["board"] == value.tolist()
+    assert [block["type"] for block in within.content] == ["text", "image"]
 
 
 def test_items_of_a_list_are_shown_in_their_order() -> None:
-    given = tool_value(("before", FRAME, {"a": 1}, None, TextContent(type="text", text="after")))
+    given = tool_value(("before", PICTURE, {"a": 1}, None, TextContent(type="text", text="after")))
     assert [block["type"] for block in given.content] == ["text", "image", "text", "text"]
     assert [block.get("text") for block in given.content] == ["before", None, '{"a":1}', "after"]
     assert isinstance(given.data, list)
@@ -78,13 +86,13 @@ def test_items_of_a_list_are_shown_in_their_order() -> None:
 
 
 def test_pictures_of_a_dict_are_shown_beside_the_rest() -> None:
-    given = tool_value({"frame": FRAME, "score": 3})
+    given = tool_value({"frame": PICTURE, "score": 3})
     assert given.content[0] == text_block('{"score":3}')
     assert np.array_equal(pixels(given.content[1]), FRAME)
     assert given.structured == {"score": 3}
     assert isinstance(given.data, dict)
     assert set(given.data) == {"frame", "score"}
-    alone = tool_value({"frame": FRAME})
+    alone = tool_value({"frame": PICTURE})
     assert [block["type"] for block in alone.content] == ["image"]
     assert alone.structured == {}
 
@@ -104,9 +112,9 @@ def test_other_things_of_those_packages_are_values() -> None:
     with pytest.raises(ValueMappingError):
         tool_value(Pillow)
     with pytest.raises(ValueMappingError):
-        tool_value([FRAME, object()])
+        tool_value([PICTURE, object()])
     with pytest.raises(ValueMappingError):
-        tool_value({"frame": FRAME, "score": object()})
+        tool_value({"frame": PICTURE, "score": object()})
     assert tool_value(ToolResult(content="a").content).content == [text_block("a")]
 
 

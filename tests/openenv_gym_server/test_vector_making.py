@@ -14,7 +14,8 @@ from openenv_gym.errors import EnvironmentExecutionError, InvalidActionError
 from openenv_gym.messages import SUBPROTOCOL, OpenSettings
 from openenv_gym_server.gym_app import GymFactory, create_gym_app
 from openenv_gym_server.gym_environment import GymEnvironment
-from openenv_gym_server.hosting import HostedEnvironment, Models
+from openenv_gym_server.hosting import HostedEnvironment
+from openenv_gym_server.models import Models
 from openenv_gym_server.settings import ServerSettings
 from openenv_gym_server.vector_making import MAX_NUM_ENVS, VectorSettings
 from tests.openenv_gym_server.rendering import no_wait

@@ -67,7 +67,7 @@ def test_a_functions_first_environment_tells_and_nobody_gets_a_thread_meanwhile(
         waiting = asyncio.ensure_future(workers.settled())
         await asyncio.sleep(0)
         assert not waiting.done()
-        workers.told(made)
+        workers.learn_from(made)
         await asyncio.wait_for(waiting, WAIT_S)
         await workers.settled()
 
@@ -84,7 +84,7 @@ def test_a_function_that_fails_leaves_its_thread_to_the_next_try() -> None:
     workers = workers_of(make_bound)
     first = workers.take("a")
     assert first is not None
-    workers.told(None)
+    workers.learn_from(None)
     workers.release(first)
     assert workers.take("b") is first
     workers.stop()
@@ -126,7 +126,7 @@ def test_a_question_waits_for_the_environment_that_is_being_made_already() -> No
     answers: list[bool | None] = []
     asking = threading.Thread(target=lambda: answers.append(workers.ask()))
     asking.start()
-    workers.told(Echo())
+    workers.learn_from(Echo())
     asking.join(WAIT_S)
     assert answers == [True]
     workers.release(first)

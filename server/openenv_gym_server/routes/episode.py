@@ -31,7 +31,7 @@ from openenv_gym_server.parsing import Terms, check_reset
 from openenv_gym_server.reading import off_the_loop
 from openenv_gym_server.routes import body
 from openenv_gym_server.routes.served import Served, failure, guarded_router
-from openenv_gym_server.session import TOOL_GRACE_S, Limit, Session, Way
+from openenv_gym_server.session import TOOL_GRACE_S, Limit, Serving, Session
 from openenv_gym_server.sessions import Sessions, without_session
 from openenv_gym_server.tool_codec import called_tool
 
@@ -41,7 +41,7 @@ SESSION_HEADER = "X-OpenEnv-Session"
 
 _TERMS = Terms()
 
-_WAY = Way(ServerMode.SIMULATION.value)  # production has none of these routes
+_SERVING = Serving(ServerMode.SIMULATION.value)  # production has none of these routes
 
 _SESSION_PARAMETER = {
     "name": SESSION_HEADER,
@@ -113,13 +113,20 @@ def router(served: Served) -> APIRouter:
             session = sessions.kept(session_id)
         except OpenEnvGymError as error:
             return failure(error, request)
-        if session.attached:
-            session.end_at_detach = True
-            return JSONResponse({"session_id": session_id, "closed": False, "closing": True}, 202)
-        await sessions.end(session, "it was deleted")
-        return Response(status_code=204)
+        return await _ended(sessions, session)
 
     return routes
+
+
+async def _ended(sessions: Sessions, session: Session) -> Response:
+    """End a kept session; or say that it ends later: with its socket, or when what hangs in it returns."""
+    if session.attached:
+        session.end_at_detach = True
+    else:
+        await sessions.end(session, "it was deleted")
+    if session.gone.done():
+        return Response(status_code=204)
+    return JSONResponse({"session_id": session.id, "closed": False, "closing": True}, 202)
 
 
 async def _answered(request: Request, sessions: Sessions, prepare: Prepare, *, begins: bool = False) -> Response:
@@ -128,7 +135,7 @@ async def _answered(request: Request, sessions: Sessions, prepare: Prepare, *, b
     try:
         job, limit = await prepare()
         if name is None:
-            return _json(await sessions.borrow(job, limit, _WAY))
+            return _json(await sessions.borrow(job, limit, _SERVING))
         if name == "new" and begins:
             return await _first(request, sessions, job, limit)
         session = sessions.kept(name)
@@ -169,7 +176,7 @@ async def _on_session(session: Session, job: Job, limit: Limit) -> bytes:
 
 async def _first(request: Request, sessions: Sessions, job: Job, limit: Limit) -> Response:
     """Keep a new session, unless its first reset fails or its client leaves, who alone would know its name."""
-    session = await sessions.open("kept", way=_WAY)
+    session = await sessions.open("kept", serving=_SERVING)
     try:
         await _still_there(request)
         answer = await session.run(job, limit)

@@ -22,15 +22,16 @@ from openenv_gym.errors import MessageTooLargeError, OpenEnvGymError
 from openenv_gym.json_text import encode_json
 from openenv_gym.jsonrpc import JsonRpcErrorCode, JsonRpcRequest, JsonRpcResponse
 from openenv_gym_server import rpc
-from openenv_gym_server.closed_mode import told
+from openenv_gym_server.closed_mode import as_told
 from openenv_gym_server.errors import SessionEndedError
 from openenv_gym_server.host_check import mcp_refusal
 from openenv_gym_server.protection import Gate
 from openenv_gym_server.reports import report
 from openenv_gym_server.routes import body
+from openenv_gym_server.routes.sending import bounded
 from openenv_gym_server.routes.served import Served
 from openenv_gym_server.rpc_methods import Peer
-from openenv_gym_server.session import Session, Way
+from openenv_gym_server.session import Serving, Session
 
 __all__ = ["Endpoint", "Mcp", "is_standard", "mcp"]
 
@@ -110,6 +111,7 @@ class _Posts:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request."""
+        send = bounded(send)
         if is_standard(scope):
             await self._handed_on(scope, receive, send)
         elif scope["method"] != "POST":
@@ -189,14 +191,14 @@ class _Socket:
         await self._asgi_send({"type": "websocket.accept", "subprotocol": None, "headers": []})
         settings = self._served.settings
         try:
-            self._session = await self._served.sessions.open("socket", way=Way(settings.mode, begins=True))
+            self._session = await self._served.sessions.open("socket", serving=Serving(settings.mode, begins=True))
             self._session.farewell = self._farewell
             await self._converse(self._session)
         except OpenEnvGymError as error:
             if self._session is not None:
                 self._served.sessions.begin_end(self._session, str(error))
             report(error, None, "connect")
-            await self._refuse(told(error, production=settings.production))
+            await self._refuse(as_told(error, production=settings.production))
         finally:
             await self._leave()
 

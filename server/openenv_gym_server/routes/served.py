@@ -6,10 +6,13 @@ from typing import NamedTuple
 
 from fastapi import APIRouter, Depends, HTTPException, Request, Response
 from fastapi.responses import JSONResponse, PlainTextResponse
+from fastapi.routing import APIRoute
+from starlette.types import Receive, Scope, Send
 
 from openenv_gym_server.catalogue import Catalogue
 from openenv_gym_server.errors import http_answer
 from openenv_gym_server.protection import page_refusal
+from openenv_gym_server.routes.sending import bounded
 from openenv_gym_server.rpc_methods import RpcMethods
 from openenv_gym_server.sessions import Sessions
 from openenv_gym_server.settings import ServerSettings
@@ -31,14 +34,20 @@ class Served(NamedTuple):
 
 
 def guarded_router(served: Served) -> APIRouter:
-    """A router whose routes refuse foreign web pages."""
+    """A router whose routes refuse foreign web pages, and wait for no peer that does not read."""
 
     async def guard(request: Request) -> None:
         refused = page_refusal(request.scope, served.settings)
         if refused is not None:
             raise HTTPException(refused.status, refused.reason)
 
-    return APIRouter(dependencies=[Depends(guard)])
+    return APIRouter(dependencies=[Depends(guard)], route_class=_Route)
+
+
+class _Route(APIRoute):
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request."""
+        await super().handle(scope, receive, bounded(send))
 
 
 def failure(error: Exception, request: Request | None = None, session_id: str | None = None) -> Response:

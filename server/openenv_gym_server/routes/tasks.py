@@ -27,7 +27,7 @@ from openenv_gym_server.plain import drained, plain_record
 from openenv_gym_server.reading import off_the_loop
 from openenv_gym_server.routes import body
 from openenv_gym_server.routes.served import Served, failure, guarded_router
-from openenv_gym_server.session import Way
+from openenv_gym_server.session import Serving
 
 __all__ = ["router"]
 
@@ -85,7 +85,7 @@ def router(served: Served) -> APIRouter:
     async def splits(request: Request, env_name: str) -> Response:
         try:
             _check_name(served, env_name)
-            return _json(await served.sessions.ask(_splits, Way(served.settings.mode)))
+            return _json(await served.sessions.ask(_splits, Serving(served.settings.mode)))
         except OpenEnvGymError as error:
             return failure(error, request)
 
@@ -103,7 +103,7 @@ def _add(routes: APIRouter, served: Served, question: _Question) -> None:
             answer = functools.partial(question.answer, served.name)
             args = [getattr(asked, name) for name in question.model.model_fields]
             job = functools.partial(_answer, question.method, args, answer)
-            return _json(await served.sessions.ask(job, Way(served.settings.mode)))
+            return _json(await served.sessions.ask(job, Serving(served.settings.mode)))
         except OpenEnvGymError as error:
             return failure(error, request)
         except ClientDisconnect:

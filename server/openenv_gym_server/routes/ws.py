@@ -25,14 +25,14 @@ from openenv_gym.messages import (
     RequestId,
 )
 from openenv_gym_server import rpc
-from openenv_gym_server.closed_mode import told
+from openenv_gym_server.closed_mode import as_told
 from openenv_gym_server.errors import SessionEndedError, error_frame
 from openenv_gym_server.parsing import Payload, Terms, no_binary, read
 from openenv_gym_server.reading import off_the_loop
 from openenv_gym_server.reports import report
 from openenv_gym_server.routes.served import Served
 from openenv_gym_server.rpc_methods import Peer
-from openenv_gym_server.session import Session, Way
+from openenv_gym_server.session import Serving, Session
 from openenv_gym_server.vector_sessions import check_opening
 
 __all__ = ["WebSocketApp"]
@@ -60,7 +60,7 @@ class _Connection:
     def __init__(self, served: Served, scope: Scope, receive: Receive, send: Send) -> None:
         self._sessions = served.sessions
         self._rpc = served.rpc
-        self._way = Way(served.settings.mode)
+        self._serving = Serving(served.settings.mode)
         self._receive = receive
         self._asgi_send = send
         self._closed = False
@@ -101,7 +101,7 @@ class _Connection:
         elif self._terms.extended:
             await self._opened()
         else:
-            self._own(await self._sessions.open("socket", way=self._way))
+            self._own(await self._sessions.open("socket", serving=self._serving))
 
     def _own(self, session: Session) -> None:
         """The session is this connection's from now on, and ends with it, whatever happens next."""
@@ -116,7 +116,7 @@ class _Connection:
             if request is None or isinstance(request, Close):
                 return
             if isinstance(request, Mcp) and terms.production:  # which has no x-open
-                self._own(await self._sessions.open("socket", way=self._way))
+                self._own(await self._sessions.open("socket", serving=self._serving))
                 await self._send(await self._called(request))
                 return
             if not isinstance(request, Open):
@@ -152,7 +152,7 @@ class _Connection:
         """Make the session's environment and describe it; there is no session where the request cannot be met."""
         try:
             check_opening(request.data, self._sessions.factory)
-            session = await self._sessions.open("socket", request.data, self._way)
+            session = await self._sessions.open("socket", request.data, self._serving)
         except InvalidActionError as error:
             await self._refuse(error, "x-open", request.id)
             return
@@ -223,7 +223,7 @@ class _Connection:
 
     async def _refuse(self, error: OpenEnvGymError, message: str, request_id: RequestId = None) -> None:
         report(error, self._terms.session_id, message)
-        error = told(error, production=self._terms.production)
+        error = as_told(error, production=self._terms.production)
         frame = error_frame(error, request_id, share_traceback=self._terms.share_tracebacks)
         await self._send(frame.decode())
 
