@@ -93,10 +93,12 @@ def _keys_are_text(value: Any) -> bool:
         below: list[Any] = []
         for item in level:
             kind = type(item)
-            if kind is dict and all(type(key) is str for key in item):
-                below += [entry for entry in item.values() if type(entry) not in _PLAIN]
+            if kind is dict and _TEXT.issuperset(map(type, item)):
+                if not _PLAIN.issuperset(map(type, item.values())):
+                    below += [entry for entry in item.values() if type(entry) not in _PLAIN]
             elif kind is list or kind is tuple:
-                below += [entry for entry in item if type(entry) not in _PLAIN]
+                if not _PLAIN.issuperset(map(type, item)):
+                    below += [entry for entry in item if type(entry) not in _PLAIN]
             else:
                 return kind in _PLAIN
         if not below:
@@ -168,6 +170,7 @@ def _is_finite_list(items: list[Any]) -> bool:
 
 
 _MOST_LEVELS = 32
+_TEXT = frozenset({str})
 _PLAIN = {int, bool, str, float, type(None)}
 
 

@@ -49,7 +49,9 @@ def metadata_of(outcome: Outcome) -> Mapping[str, Any]:
 
 def read_reward(outcome: Outcome) -> float:
     """The reward as a float64; 0.0 where the answer has none."""
-    reward = own_reward(outcome.reward, metadata_of(outcome))
+    reward = outcome.reward
+    if reward is None:
+        reward = _spelled_reward(metadata_of(outcome))
     return 0.0 if reward is None else float(reward)
 
 
@@ -82,7 +84,12 @@ def read_info(outcome: Outcome) -> dict[str, Any]:
     metadata = metadata_of(outcome)
     if not metadata:
         return {}
-    rest = {key: value for key, value in metadata.items() if not _is_read_elsewhere(key, value, outcome)}
+    rest = {
+        key: value
+        for key, value in metadata.items()
+        # Without a call for what nearly every answer has.
+        if not (key in _FLAGS and type(value) is bool) and not _is_read_elsewhere(key, value, outcome)
+    }
     info = rest.get("info")
     if not isinstance(info, dict) or not all(isinstance(metadata.get(flag), bool) for flag in _FLAGS):
         return rest
@@ -132,8 +139,6 @@ class SeedWatch:
 
 def _is_read_elsewhere(key: str, value: object, outcome: Outcome) -> bool:
     """Whether one of the other functions here gives this entry of the metadata its meaning."""
-    if key in _FLAGS:
-        return isinstance(value, bool)
     if key == "reward":
         return outcome.reward is None and isinstance(value, str) and value in SPELLED
     return key == NOTES_KEY and _is_notes(value)

@@ -18,7 +18,16 @@ from openenv_gym.errors import EnvironmentExecutionError, InvalidActionError
 from openenv_gym.interface import Interface
 from openenv_gym.shell import Shell
 from openenv_gym.spaces.batches import stack
-from openenv_gym.transition import SeedWatch, read_flags, read_info, read_notes, read_reward, warn_caller
+from openenv_gym.transition import (
+    NOTES_KEY,
+    SeedWatch,
+    metadata_of,
+    own_flags,
+    read_info,
+    read_notes,
+    read_reward,
+    warn_caller,
+)
 from openenv_gym.vector_rows import Actions, Row
 from openenv_gym.vector_sessions import Send, located, read_observation
 from openenv_gym.vector_waiting import answer_deadline
@@ -132,13 +141,14 @@ class SingleSession:
                 self.shell.drop(error.message)
             raise
         assert isinstance(reply, messages.ObservationReply)
-        outcome = reply.data
+        outcome, metadata = reply.data, metadata_of(reply.data)
         self._fields = outcome.observation
-        if outcome.metadata:
+        if NOTES_KEY in metadata:
             warn_caller(*(f"{self.shell.base_url}: {note}" for note in read_notes(outcome)))
         observation, info = read_observation(self._interface, self._fields, self.first), read_info(outcome)
         if self._asked is _Asked.STEP:
-            return self._stepped(Row(self.first, observation, (read_reward(outcome), *read_flags(outcome)), (info,)))
+            stepped = (read_reward(outcome), *own_flags(outcome.done, metadata))
+            return self._stepped(Row(self.first, observation, stepped, (info,)))
         self._steps, self._over = 0, False
         if self._seed is not None:
             self._seeds.note(self._seed, self._fields, self.shell.base_url)

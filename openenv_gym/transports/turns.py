@@ -7,8 +7,8 @@ it is, may be given back twice, and is waited for only while the keeper has it, 
 
 from __future__ import annotations
 
-import threading
 import time
+from threading import get_ident
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ class Turn:
 
     def __init__(self, *, visit: bool = False, loop: asyncio.AbstractEventLoop | None = None) -> None:
         self.loop = loop
-        self.thread = threading.get_ident() if loop is None else _NO_THREAD
+        self.thread = get_ident() if loop is None else _NO_THREAD
         self.visit = visit
 
     @property

@@ -1,5 +1,7 @@
 """Lists of tools, by a step and as they are on the wire."""
 
+from typing import Any
+
 import pytest
 
 from openenv_gym import messages
@@ -75,7 +77,7 @@ def test_an_environment_without_tools_is_a_settings_error(answer):
 
 
 def test_a_schema_nested_without_end_is_a_protocol_error():
-    schema = {}
+    schema: dict[str, Any] = {}
     for _ in range(1000):
         schema = {"items": [schema]}
     with pytest.raises(ProtocolError, match="192 deep"):
