@@ -3,6 +3,7 @@
 import copy
 import json
 import pickle
+from typing import Any
 
 import jsonschema
 import numpy as np
@@ -166,7 +167,7 @@ def test_an_input_schema_that_is_none_is_refused(schema):
         ToolSpace({"name": "odd", "input_schema": schema})
 
 
-DEEP = {}
+DEEP: dict[str, Any] = {}
 for _ in range(2000):
     DEEP = {"enum": [DEEP]}
 
