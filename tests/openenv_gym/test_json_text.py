@@ -144,7 +144,17 @@ def test_keys_that_are_one_in_json_are_refused_with_their_place(value: Any, path
 
 @pytest.mark.parametrize(
     "value",
-    [None, 3, {}, {1: 2, 2: 3}, {1: 2, "2": [1.5, {"a": (1, {2})}]}, {(1,): 1, "a": 2}, [Holder({1: 2})], object()],
+    [
+        None,
+        3,
+        {},
+        [1, [2, "x"]],
+        {1: 2, 2: 3},
+        {1: 2, "2": [1.5, {"a": (1, {2})}]},
+        {(1,): 1, "a": 2},
+        [Holder({1: 2})],
+        object(),
+    ],
 )
 def test_keys_that_differ_are_not(value: Any) -> None:
     require_distinct_keys(value)
