@@ -108,7 +108,7 @@ class Visitors:
         self._visits = {name: visit for name, visit in self._visits.items() if not visit.gone}
         without = [name for name, visit in self._visits.items() if visit.counts]
         for name in without[: len(without) - MAX_VISITORS + 1]:
-            logger.info("the MCP session %s ended for another: %d have no environment", name, len(without))
+            logger.info("an MCP session was ended for another: %d have no environment", len(without))
             del self._visits[name]
             await self._ended(name, scope)
 
