@@ -110,7 +110,7 @@ def test_an_idle_session_of_one_server_makes_room_for_one_of_another():
 def test_a_server_with_less_room_bounds_the_pool_and_all_are_served(late):
     async def play():
         server = Server(capacity=3, late=late)
-        places = places_on(server, limit=20, timeout_s=0.001)
+        places = places_on(server, limit=20, timeout_s=0.1)
         done = []
 
         async def caller(number):
